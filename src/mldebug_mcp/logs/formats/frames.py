@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -115,7 +115,8 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
             sets = {text: evaluated_set({name: text}) for text in column.unique().to_list() if text is not None}
             if not {*sets.values()} <= {"", "eval"}:
                 return None
-            evaluated |= _rows_with_text(column, [text for text, of in sets.items() if of])
+            texts = [text for text, of in sets.items() if of]
+            evaluated |= np.asarray(column.is_in(texts).fill_null(value=False).to_numpy())
     own = [name for name in numbers if named_of_evaluation(name) != name]
     if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
         return None
@@ -130,11 +131,6 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
                 yield from _leaves(column.struct.unnest(), inside, depth + 1)
         else:
             yield prefix + column.name, column
-
-
-def _rows_with_text(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Return in which rows one of some texts stands, shape (rows,)."""
-    return np.asarray(column.is_in(texts).fill_null(value=False).to_numpy())
 
 
 def _parted(

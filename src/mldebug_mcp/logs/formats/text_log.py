@@ -461,7 +461,7 @@ class Text:
         if nothing and settled and sum(map(str.isalpha, skeleton)) >= MIN_LINE_LETTERS:
             self._keep_words(number, _cleaned(line))
         self._watch_starts(number, line, skeleton if nothing else "")
-        if content is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(content):
+        if content is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or may_be_row(content.head):
             return None
         dull = nothing and settled and self._is_settled() and len(self._dull) < MAX_DULL
         if self._learns and dull and len(line) < MAX_DULL_LINE:
@@ -636,10 +636,6 @@ _AS_PRINTED: tuple[tuple[tuple[bytes, ...], re.Pattern[bytes], bytes | Callable[
 
 def _cleaned(line: str) -> str:
     return clean(line) if "\x1b" in line or "\b" in line else line
-
-
-def _may_be_row(content: LineContent) -> bool:
-    return may_be_row(content.text if content.drawing is None else content.drawing.bar.head)
 
 
 def _read(line: str) -> LineContent:

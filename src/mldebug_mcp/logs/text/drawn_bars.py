@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -317,7 +317,8 @@ class DrawnBars:
         steps = at[first] + np.arange(1.0, len(batches) + 1)
         if not len(batches) or not self.many(like, [steps, *(column[batches] for column in columns[1:])]):
             return False
-        bar.counts.passes(int(at[begins[-2]]), dict(_last_row(like.metrics, metrics, last - 1)), int(drawn[-1]))
+        shown = {name: float(metric[last - 1]) for name, metric in zip(like.metrics, metrics, strict=True)}
+        bar.counts.passes(int(at[begins[-2]]), shown, int(drawn[-1]))
         return True
 
     def heading(self, epoch: float, *, bare: bool) -> None:
@@ -408,21 +409,13 @@ def _counts(drawing: Drawing) -> bool:
     return not drawing.bar.keras and not drawing.evaluation and "step" not in drawing.counters
 
 
-def _last_row(names: Iterable[str], columns: Sequence[Floats], row: int) -> Iterable[tuple[str, float]]:
-    return ((name, float(column[row])) for name, column in zip(names, columns, strict=True))
-
-
 def _of_evaluation(drawing: Drawing, epoch: float) -> Drawing:
     """Return a drawing as one of the evaluation of an epoch."""
     metrics = {evaluation_name(name): value for name, value in drawing.metrics.items()}
     return replace(drawing, evaluation=True, metrics=metrics, counters={**drawing.counters, "epoch": epoch})
 
 
-def _is_of_epoch(name: str) -> bool:
-    return name.endswith("_epoch")
-
-
-_GOES_ON = (is_evaluation, _is_of_epoch)
+_GOES_ON: tuple[Callable[[str], bool], ...] = (is_evaluation, lambda name: name.endswith("_epoch"))
 """What a bar goes on showing after it was measured."""
 
 

@@ -516,10 +516,11 @@ class KnownLines:
         if content.is_nothing:
             self._memory.dull[place] = 1
         elif skeleton.lines_read > 1 and self._memory.may_learn:
+            hangs_on_heading = content.plain is not None and not content.plain.counters.values
             shape = learn(text, skeletons.numbers_in(line), self._read_to_learn)
             if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
                 skeleton.tries += 1
-            elif not _hangs_on_heading(content) or not self._records.under_heading(before + line + 1):
+            elif not hangs_on_heading or not self._records.under_heading(before + line + 1):
                 self._memory.keep(skeletons.keys[line], len(skeletons.numbers_in(line)), shape)
                 return counters_of(shape) is not None
         return False
@@ -534,10 +535,6 @@ def _widths(skeletons: Skeletons, lines: Lines, shapes: list[Shape]) -> Lines:
     return (
         skeletons.widths(lines) if any(shape.tight for shape in shapes) else np.empty((len(lines), 0), dtype=np.int64)
     )
-
-
-def _hangs_on_heading(content: LineContent) -> bool:
-    return content.plain is not None and not content.plain.counters.values
 
 
 def _edges(kinds: Lines) -> list[int]:

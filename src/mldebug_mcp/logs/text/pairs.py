@@ -492,11 +492,6 @@ def _seconds(duration: re.Match[str]) -> str:
     return f"{sum(float(number) * SECONDS_PER[f'{unit}s'] for number, unit in parts):.10g}s"
 
 
-def _short_seconds(duration: re.Match[str]) -> str:
-    """Write "1m 10s" and "0h01m" in seconds."""
-    return f"{seconds_of(duration):.10g}s"
-
-
 def _named(listed: re.Match[str]) -> str:
     """Name what VITS and its children print as a list: the losses, the step and the learning rate."""
     losses = listed[1].rstrip(", ").split(", ") if listed[1] else []
@@ -518,11 +513,6 @@ _NO_OBJECT = -1.0
 _LIST_OF_PARTS = rf"\[({NUMBER}(?:, {NUMBER}){{0,60}})\]"
 _STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
 _EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORECASE)
-
-
-def _of_one_name(found: re.Match[str]) -> str:
-    """Write the name of a column before each of its statistics."""
-    return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
 
 
 def _of_an_adaptation(found: re.Match[str]) -> str:
@@ -570,11 +560,7 @@ def _of_parts(losses: re.Match[str]) -> str:
     return f"{losses['phase']} loss={losses['sum']}{parts}"
 
 
-def _of_old_catboost(score: re.Match[str]) -> str:
-    """Write a score of CatBoost as later versions do, and the time of its step apart."""
-    return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
-
-
+_NAME_FIRST = r"\3=\1 \2"
 _VALUE_AND_NAME = regex(rf"({NUMBER}) (ms |GB )?([A-Za-z]\w{{0,20}})", re.IGNORECASE)
 _LETTERS = regex(r"(?<![\w.])([A-Z]{1,2})(?=: ?[-\d])")
 _MEANT_BY_LETTERS = {"E": "episode", "I": "step", "F": "frame_count", "L": "episode_length", "R": "episode_reward"}
@@ -587,21 +573,10 @@ def _of_letters(line: re.Match[str]) -> str:
     return f"{line['phase']}: {named}"
 
 
-def _names_first(line: re.Match[str]) -> str:
-    """Put each name before its value."""
-    named = _VALUE_AND_NAME.sub(r"\3=\1 \2", line["parts"])
-    return f"step {line['step']}: {named}"
-
-
 def _of_build_nanogpt(line: re.Match[str]) -> str:
     """Name the loss of a phase, or the score of HellaSwag."""
     name = f"{line['phase']} loss" if line["phase"] else "eval_hellaswag_accuracy"
     return f"step {line['step']}: {name} = {line['value']}"
-
-
-def _of_r(line: re.Match[str]) -> str:
-    """Name what R's optimizers minimize."""
-    return f"iter {line['step'] or 0} loss={line['loss']}"
 
 
 _FORMS = (
@@ -619,7 +594,8 @@ _FORMS = (
     # L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01".
     _Form("At iterate", r"iter \1 loss=", r"^\s{0,8}At iterate +(\d{1,9}) +f= *", flags=0),
     # R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25".
-    _Form(" value ", _of_r, rf"^(?:iter +(?P<step>\d{{1,9}})|initial) +value +(?P<loss>{NUMBER})\s*$"),
+    _Form(" value ", lambda line: f"iter {line['step'] or 0} loss={line['loss']}",
+          rf"^(?:iter +(?P<step>\d{{1,9}})|initial) +value +(?P<loss>{NUMBER})\s*$"),
     # CNTK, of the epoch: "Finished Evaluation [3]: Minibatch[1-79]: metric = 4.5% * 10000;".
     _Form("inished E", r"eval epoch \1: ",
           r"\bFinished Evaluation \[(\d{1,9})\]: (?:Minibatch\[[\d-]{1,20}\]: )?", flags=0),
@@ -638,7 +614,7 @@ _FORMS = (
     _Form(" per-word bound", r"eval_log_likelihood=\1, eval_perplexity=\2",
           rf"({NUMBER}) per-word bound, ({NUMBER}) perplexity estimate based on a held-out corpus\b.*$"),
     # tinygrad's examples: "  5  120.5 ms run,  1.25 loss, 0.01 LR, 0.5 GB used".
-    _Form(" loss, ", _names_first,
+    _Form(" loss, ", lambda line: f"step {line['step']}: {_VALUE_AND_NAME.sub(_NAME_FIRST, line['parts'])}",
           rf"^\s{{0,8}}(?P<step>\d{{1,9}}) {{1,8}}(?P<parts>(?:{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}}, +){{2,12}}"
           rf"{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}})\s*$"),
     # Loggers of DrQ and TD-MPC: " eval    E: 5   I: 2,500   R: 40.5", "| train | F: 500 | S: 250 | E: 1 | R: 5.5".
@@ -688,7 +664,8 @@ _FORMS = (
           rf"^\s{{0,8}}(?P<tag>[A-Za-z]\w{{0,40}}/[\w./-]{{1,80}}) \[?(?P<value>{NUMBER})\]? "
           rf"(?P<step>\d{{1,12}})\s{{0,8}}$"),
     # CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score.
-    _Form("passed: ", _of_old_catboost, rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?", flags=0),
+    _Form("passed: ", lambda score: f"{score[1]}: {score[2]}{' step_time: ' * score[0].endswith(': ')}",
+          rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?", flags=0),
     # GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`.
     _Form("valuation metric '", r"\1 = ", r"\bEvaluation metric '(\w{1,60})'\s?=\s?", flags=0),
     # Caffe, before 2015: "Test score #0: 0.75".
@@ -705,7 +682,7 @@ _FORMS = (
     _Form("steps/s (", r"steps/s: \1, collection_time: \2, learning_time: \3",
           rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)"),
     # Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |".
-    _Form(("| ", ", "), _of_one_name,
+    _Form(("| ", ", "), lambda found: _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"]),
           rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
           rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|,;]|$))"),
     # Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2".
@@ -739,7 +716,8 @@ _FORMS = (
     _Form(" second", _seconds,
           r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b",
           flags=0),
-    _Form("m", _short_seconds, rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)", flags=0),
+    _Form("m", lambda duration: f"{seconds_of(duration):.10g}s",
+          rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)", flags=0),
     # SageMaker: "train total_loss <loss>=1.26".
     _Form(">=", "", r" <[\w ]{1,40}>(?==)", flags=0),
     # Two phases and one name: "(train/val) loss: 1.26/1.34".

@@ -596,6 +596,11 @@ class LineContent:
     text: str = ""
 
     @property
+    def head(self) -> str:
+        """The text that its counters and metrics are read from; of a bar what stands before it."""
+        return self.text if self.drawing is None else self.drawing.bar.head
+
+    @property
     def is_nothing(self) -> bool:
         """Whether the line says nothing."""
         holds_numbers = (

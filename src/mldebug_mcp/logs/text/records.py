@@ -37,6 +37,7 @@ from mldebug_mcp.logs.text.parsed_line import (
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
 
 _NUMBERS = " \t0123456789.,+-eE[]()"
+"""What a line of a dict is made of that holds but values of a list, besides these words."""
 _WORDS = regex(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ class PrintedDicts:
         self._characters += len(line)
         is_item = "'" in line or '"' in line or "}" in line or is_bare_pair(line)
         goes_on = is_item and len(self._lines) < MAX_LINES
-        in_list = self._brackets > 0 and self._characters < MAX_OBJECT and _is_of_list(line)
+        in_list = self._brackets > 0 and self._characters < MAX_OBJECT and not _WORDS.sub("", line).strip(_NUMBERS)
         self._brackets += _opened(line)
         self._braces += _opened(line, "{}")
         if self._braces > 0 and (goes_on or in_list):
@@ -114,11 +115,6 @@ class PrintedDicts:
         row = self._records.whole(number, record)
         if row is not None and not any(canonical(name) == "step" for name in record):
             self._bar_steps.printed(row, to_number(record.get("epoch")), regular="loss" in record)
-
-
-def _is_of_list(line: str) -> bool:
-    """Say whether a line of a dict holds but values of a list."""
-    return not _WORDS.sub("", line).strip(_NUMBERS)
 
 
 def _opened(line: str, brackets: str = "[]") -> int:
@@ -218,7 +214,8 @@ class MixedLines:
             return False
         if len(parts) > 1 and any(like is not None and like.label for like in plain):
             return False  # a line under a label may be a series of its own
-        if not heard or not self._assembler.keeps_loss(_whole_lots(heard)) or _counts_passes(heard):
+        lots = [_lot(part, 0, int(part.at[-1]) + 1, part.at, part.at) for part in heard]
+        if not heard or not self._assembler.keeps_loss(lots) or _counts_passes(heard):
             return False
         for part, like, echo in zip(telling, plain, echoes, strict=True):
             if like is not None and echo:
@@ -369,10 +366,6 @@ def _counts_passes(parts: Sequence[Part]) -> bool:
 def _counters(part: Part) -> list[str]:
     like = part.shape.like.plain
     return [] if like is None else list(like.counters.values)
-
-
-def _whole_lots(parts: Sequence[Part]) -> list[Lot]:
-    return [_lot(part, 0, int(part.at[-1]) + 1, part.at, part.at) for part in parts]
 
 
 def _lot(part: Part, first: int, last: int, at: Lines, record: Lines) -> Lot:
