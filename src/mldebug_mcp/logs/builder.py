@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,16 +346,12 @@ class RunBuilder:
 
     def copy(self) -> RunBuilder:
         """Return a builder of its own with what was taken so far: building settles names, units and notes."""
-        other = RunBuilder()
-        other._recorded, other._left_out = self._recorded.copy(), self._left_out.copy()
-        other._labels = self._labels.copy()
+        other = copy(self)
+        other._recorded, other._labels = self._recorded.copy(), self._labels.copy()
         other._messages = replace(self._messages, kept=other._recorded.messages)
-        other._single, other._incidents = self._single, list(self._incidents)
-        other._of_ranks = dict(self._of_ranks)
-        other._last_record = self._last_record
-        other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
-        other.planned = dict(self.planned)
-        other.wanted_run, other.holds_runs, other._runs = self.wanted_run, self.holds_runs, self._runs
+        other._left_out, other._of_ranks = self._left_out.copy(), self._of_ranks.copy()
+        other._incidents, other.planned = self._incidents.copy(), self.planned.copy()
+        other.formats, other.notes = self.formats.copy(), self.notes.copy()
         return other
 
     def build(self, path: str) -> Run:

@@ -99,7 +99,7 @@ class BoxShapes:
             return None
         self._boxes_read[kinds] += 1
         if self._boxes_read[kinds] > 1:
-            self._shapes[kinds] = _learn_box(skeletons.lines(first, last), skeletons.numbers_in(first, last))
+            self._shapes[kinds] = _learn(skeletons.lines(first, last), skeletons.numbers_in(first, last), _read)
         return self._shapes.get(kinds)
 
 
@@ -133,13 +133,13 @@ def take_boxes(
         if after < high - 1:
             inside = slice(after, high - 1)
             taken = [shape for shape in shapes[inside] if shape is not None]
-            _take_alike(taken, skeletons, lines[starts[inside]], lines[ends[inside]], assembler)
+            take_alike(taken, skeletons, lines[starts[inside]], lines[ends[inside]], assembler)
             done = int(lines[starts[high - 1]])
     return max(done, read(lines[np.searchsorted(lines, done) :]))
 
 
-def _take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: Lines, assembler: Assembler) -> None:
-    """Take boxes of known shapes from these lines to those, with no line above or below belonging to their records."""
+def take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: Lines, assembler: Assembler) -> None:
+    """Take boxes or rows of known shapes from these lines to those, none of whose records holds another line."""
     of: dict[int, list[int]] = {}
     for index, shape in enumerate(shapes):
         of.setdefault(id(shape), []).append(index)
@@ -152,8 +152,9 @@ def _take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: 
     assembler.many_together(lots, len(shapes))
 
 
-def _learn_box(box: bytes, numbers: list[Span]) -> Shape | None:
-    shape = learn(box, numbers, _read)
+def _learn(text: bytes, numbers: list[Span], read: Read) -> Shape | None:
+    """Return the shape of a box or a row, None if it has none that is sure."""
+    shape = learn(text, numbers, read)
     return None if shape is None or not shape.is_sure or not shape.like.record else shape
 
 
@@ -216,15 +217,6 @@ def alike_from(skeletons: Skeletons, line: int) -> int:
     return line
 
 
-def take_rows(skeletons: Skeletons, first: int, last: int, shape: Shape, assembler: Assembler) -> None:
-    """Take rows of one shape, the lines first <= line < last, with no line above belonging to their records."""
-    width = int(skeletons.first[first + 1] - skeletons.first[first])
-    columns = shape.columns(skeletons.rows(np.arange(first, last), width))
-    record = shape.like.record or {}
-    lot = Lot(None, dict(zip(record, columns, strict=True)), np.arange(last - first))
-    assembler.many_together([lot], last - first)
-
-
 def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
     def read(text: str) -> LineContent:
         scratch = deepcopy(table)
@@ -235,8 +227,7 @@ def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
         goes_on = scratch.layout == table.layout and scratch.expects_row
         return LineContent(record=dict(row)) if row and goes_on and table.tells and keeps_names(row) else LineContent()
 
-    shape = learn(skeletons.line(line), skeletons.numbers_in(line), read)
-    return None if shape is None or not shape.is_sure or not shape.like.record else shape
+    return _learn(skeletons.line(line), skeletons.numbers_in(line), read)
 
 
 # What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
@@ -466,7 +457,8 @@ class KnownLines:
         last = line if shape is None else alike_from(skeletons, above) - 1
         if shape is None or last - line < MIN_LINES_TOGETHER:
             return line
-        take_rows(skeletons, line, last, shape, self._records.assembler)
+        lines = np.arange(line, last)
+        take_alike([shape] * len(lines), skeletons, lines, lines + 1, self._records.assembler)
         return last
 
     def _take_run(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:

@@ -143,8 +143,7 @@ class Table:
             self._names = _fastai_names(len(self._cells(line)))
             self.guessed = "fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
         if not self._names and _RESULTS.fullmatch(line):
-            self._spaced = True
-            self._keep(_RESULTS_NAMES)
+            self._begin(_RESULTS_NAMES, spaced=True)
             self.guessed = (
                 "YOLOv7 writes them (guessed): epoch, memory, losses, labels, size, P, R, mAP, losses of validation"
             )
@@ -179,19 +178,17 @@ class Table:
         known = sum(map(_names_column, names)) + _heads_glued(names)
         if not spaced and known < 2:
             return False
-        self._spaced, self._commas, self._since = spaced, commas, 0
         names = [re.sub(r"^Box\(P$", "precision", name).strip(":") for name in names]
         names = [name if name.count("(") == name.count(")") else name.strip("():") for name in names]
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
-        self._bars = line.count("|")
         placed = list(_CELL.finditer(line))
         aligned = len(placed) == len(names) and "\t" not in line
-        aligned = aligned and ("|" not in line or [cell[0] for cell in placed] == names)
-        self._keep(_with_first_words(above, names, placed) if aligned else names)
-        self._starts = [name.start() for name in placed] if aligned else []
-        self._ends = [name.end() for name in placed] if aligned else []
-        self._header = line if self._starts else ""
+        if aligned and ("|" not in line or [cell[0] for cell in placed] == names):
+            names = _with_first_words(above, names, placed)
+        else:
+            placed = []
+        self._begin(names, spaced=spaced, commas=commas, line=line, placed=placed)
         return True
 
     def _open_two(self, above: str, line: str) -> bool:
@@ -211,9 +208,7 @@ class Table:
         are_names = all(parse_number(match[0]) is None for match in (*upper, *lower))
         if not (below and are_names and any(map(is_telling, names))):
             return False
-        self._spaced, self._commas, self._since, self._header = True, False, 0, ""
-        self._starts = []
-        self._keep(names)
+        self._begin(names, spaced=True)
         return True
 
     def _open_cells_in_two(self, above: str, line: str) -> bool:
@@ -225,8 +220,7 @@ class Table:
         names = [name.removeprefix("Mini-batch ") for name in names]  # MATLAB's means of training
         if any(map(_NAMES_NOTHING.search, names)) or not all(names) or not any(map(is_telling, names)):
             return False
-        self._spaced, self._commas, self._since, self._header, self._starts = False, False, 0, "", []
-        self._keep(names)
+        self._begin(names)
         return True
 
     def _part_names(self, row: str) -> None:
@@ -247,10 +241,22 @@ class Table:
             self._starts = starts if at_left else [end - 1 for end in ends]
         self._header = ""
 
-    def _keep(self, names: Sequence[str]) -> None:
+    def _begin(
+        self,
+        names: Sequence[str],
+        *,
+        spaced: bool = False,
+        commas: bool = False,
+        line: str = "",
+        placed: Sequence[re.Match[str]] = (),
+    ) -> None:
+        """Open a table of these names; below names that are `placed` in their line, cells are found by their places."""
+        self._spaced, self._commas, self._since, self._bars = spaced, commas, 0, line.count("|")
+        self._starts, self._ends = [name.start() for name in placed], [name.end() for name in placed]
+        self._header = line if placed else ""
         self._and_more = names[-1].lower() in _AND_MORE
         self._names = list(names[:-1] if self._and_more else names)
-        if self._spaced:
+        if spaced:
             self._names = [_OF_YOLOV5.get(name, name) for name in names]
             self._of_ultralytics[names[0]] = self._names
 
