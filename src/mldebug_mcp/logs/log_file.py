@@ -519,23 +519,23 @@ class LogFile:
     def lines(self) -> Iterator[str]:
         """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
         self._require_text()
-        decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
-        rest, skipping = "", False
-        for chunk in self.pieces(CHUNK_BYTES):
-            text = rest + self._without_nuls(decoder.decode(chunk))
-            half = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next chunk
-            *lines, rest = text.removesuffix(half).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            rest += half
-            if lines and skipping:
-                del lines[0]
-                skipping = False
-            yield from self._short_enough(lines)
-            if len(rest) > MAX_LINE_CHARACTERS:
-                self.skipped_lines += not skipping
-                rest, skipping = "", True
-        rest += decoder.decode(b"", final=True)
-        if rest and not skipping:
-            yield from self._short_enough(rest.removesuffix("\r").split("\r"))
+        line, is_long = "", False
+        whole = replayed(lambda: self.pieces(CHUNK_BYTES))
+        with io.TextIOWrapper(whole, encoding=self.encoding, errors="replace") as text:
+            while part := text.readline(MAX_LINE_CHARACTERS + 1):
+                line += self._without_nuls(part)
+                if len(line.removesuffix("\n")) > MAX_LINE_CHARACTERS:
+                    self.skipped_lines += not is_long
+                    line, is_long = "", True
+                if part.endswith("\n"):
+                    if not is_long:
+                        yield self._with_points(line.removesuffix("\n"))
+                    line, is_long = "", False
+        if line and not is_long:
+            yield self._with_points(line)
+
+    def _with_points(self, text: str) -> str:
+        return with_points(text) if self.decimal_commas else text
 
     def _without_nuls(self, text: str) -> str:
         if "\0" not in text:
@@ -547,13 +547,6 @@ class LogFile:
     def _require_text(self) -> None:
         if self.binary:
             raise InputError(f"{self.name}: a {self.binary} file where text is due; name a text file")
-
-    def _short_enough(self, lines: list[str]) -> Iterator[str]:
-        for line in lines:
-            if len(line) <= MAX_LINE_CHARACTERS:
-                yield with_points(line) if self.decimal_commas else line
-            else:
-                self.skipped_lines += 1
 
 
 def _beginning(file: BinaryIO) -> bytes:
