@@ -654,8 +654,6 @@ FAST_BYTES = 1024 * 1024
 PIECE_BYTES = 256 * 1024
 """What a block is cut into when it cannot be read at once."""
 
-_EDGE_BYTES = 64 * 1024
-"""The end of a block, in which its last line ends as a rule."""
 _PARALLEL_BLOCKS = 2
 """Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -682,7 +680,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
             left -= len(_UTF8_BOM)
         else:
             stream.seek(0)
-        while piece := stream.read(_next_size(stream, min(BLOCK_BYTES - len(rest), left), seekable=file.is_plain)):
+        while piece := stream.read(min(BLOCK_BYTES - len(rest), left)):
             left -= len(piece)
             checkpoint(f"reading {shorten(file.path.name, 60)}: {file.size - left:,} of {file.size:,} bytes")
             end = first_line_end(piece) if skipping else _last_line_end(piece)
@@ -747,17 +745,3 @@ def first_line_end(data: bytes) -> int:
 
 def _last_line_end(data: bytes) -> int:
     return data.rfind(b"\n") + 1 or data.rfind(b"\r") + 1
-
-
-def _next_size(stream: BinaryIO, most: int, *, seekable: bool) -> int:
-    """Return how many bytes to read next: up to the last line end within `most`, if that is near and can be looked for.
-
-    What is read beyond it has to be cut off, which copies the whole block.
-    """
-    if not seekable or most <= _EDGE_BYTES:
-        return most
-    start = stream.tell()
-    stream.seek(start + most - _EDGE_BYTES)
-    end = _last_line_end(stream.read(_EDGE_BYTES))
-    stream.seek(start)
-    return most - _EDGE_BYTES + end if end else most
