@@ -35,17 +35,9 @@ from mldebug_mcp.batch.columns import (
 )
 from mldebug_mcp.batch.conversations import with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
-from mldebug_mcp.batch.formats import (
-    FILES_IN,
-    IN_PARTS,
-    NOTHING_STATED,
-    Stated,
-    at_prefix,
-    format_of,
-    other_formats_note,
-)
+from mldebug_mcp.batch.formats import NOTHING_STATED, Stated, at_prefix, format_named, format_of, other_formats_note
 from mldebug_mcp.batch.formats.files import held_out_note
-from mldebug_mcp.batch.formats.tables import MAX_LINE_BYTES, JsonLinesReader, object_in
+from mldebug_mcp.batch.formats.tables import JSON_LINES, MAX_LINE_BYTES, object_in
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.text_problems import chat_problems, lost_text, text_problems
@@ -111,12 +103,12 @@ def _rows(column: Column, places: Ints) -> Column:
 
 def count_rows(path: Path) -> int:
     """Return how many rows a data set has; raises InputError if it cannot be read."""
-    reader = format_of(path)
-    if reader.NAME in IN_PARTS:
-        return reader.rows(path) or 0
-    if reader.NAME == JsonLinesReader.NAME:
+    found = format_of(path)
+    if found.part_tables is not None:
+        return found.rows(path) or 0
+    if found is JSON_LINES:
         return sum(1 for _ in _lines(path))
-    return sum(map(rows_of, reader.tables(path)))
+    return sum(map(rows_of, found.tables(path)))
 
 
 def picked(path: Path, numbers: Sequence[int]) -> Iterator[Table]:
@@ -147,18 +139,18 @@ def joined(tables: Sequence[Table]) -> Table:
 
 
 def _tables_with(path: Path, wanted: Ints) -> Iterator[Table]:
-    reader = format_of(path)
-    if reader.NAME == JsonLinesReader.NAME:
+    found = format_of(path)
+    if found is JSON_LINES:
         yield from _of_lines(path, wanted)
         return
-    if reader.NAME not in IN_PARTS:
-        yield from _with_numbers(reader.tables(path), wanted, 0)
+    if found.part_tables is None:
+        yield from _with_numbers(found.tables(path), wanted, 0)
         return
-    parts = IN_PARTS[reader.NAME].parts(path)
+    parts = found.parts(path)
     ends = [part.first for part in parts[1:]] + [np.iinfo(np.int64).max]
     for part, end in zip(parts, ends, strict=True):
         if np.any((wanted >= part.first) & (wanted < end)):
-            yield from _with_numbers(IN_PARTS[reader.NAME].part_tables(part), wanted, part.first)
+            yield from _with_numbers(found.part_tables(part), wanted, part.first)
 
 
 def _with_numbers(tables: Iterator[Table], wanted: Ints, first: int) -> Iterator[Table]:
@@ -287,13 +279,12 @@ class DataSet:
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""
-        reader = IN_PARTS.get(format_of(self.file, self.stated).NAME)
-        return [Part(self.file)] if reader is None else reader.parts(self.file)
+        return format_of(self.file, self.stated).parts(self.file)
 
     def batches_of(self, part: Part) -> Iterator[Batch]:
         """Yield the pieces of a part; none if it holds no rows."""
-        reader = IN_PARTS.get(self.context.formats[0])
-        return self.batches() if reader is None else self._built(reader.part_tables(part), part.first)
+        read = format_named(self.context.formats[0]).part_tables
+        return self.batches() if read is None else self._built(read(part), part.first)
 
     def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
         context = replace(self.context, first=first)
@@ -337,10 +328,9 @@ class DataSet:
         """Return the notes on files of the folder that are held out by their names, or of another format."""
         if not is_folder(self.file):
             return []
-        name = self.context.formats[0]
-        lists = FILES_IN.get(name)
-        held_out = held_out_note(lists(self.file)) if lists is not None else []
-        return [*held_out, *other_formats_note(self.file, name)]
+        found = format_named(self.context.formats[0])
+        held_out = held_out_note(found.files_in(self.file)) if found.files_in is not None else []
+        return [*held_out, *other_formats_note(self.file, found)]
 
 
 def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
@@ -358,11 +348,11 @@ def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
     file = at_prefix(expanded(path))
-    reader = format_of(file, stated)
+    found = format_of(file, stated)
     loaded = tokenizer if isinstance(tokenizer, Tokenizer) or tokenizer is None else load_tokenizer(tokenizer)
     config = read_model_config(model) if model is not None else ModelConfig()
-    context = Context(str(path), (reader.NAME,), _purpose(purpose), loaded, config)
-    rows = None if sample is None else reader.rows(file)
+    context = Context(str(path), (found.name,), _purpose(purpose), loaded, config)
+    rows = None if sample is None else found.rows(file)
     return DataSet(file, context, purpose != "auto", sample, rows, stated=stated)
 
 
