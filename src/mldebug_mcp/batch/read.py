@@ -33,7 +33,7 @@ from mldebug_mcp.batch.columns import (
     numbers,
     row_count,
 )
-from mldebug_mcp.batch.conversations import with_plain_texts
+from mldebug_mcp.batch.conversations import tokenize, with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
 from mldebug_mcp.batch.formats import NOTHING_STATED, Stated, at_prefix, format_named, format_of, other_formats_note
 from mldebug_mcp.batch.formats.files import held_out_note
@@ -225,10 +225,8 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
             found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
         wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
         if len(wrong):
-            rows = wrong + first if table.numbers is None else table.numbers[wrong]
-            found.append(
-                Problem("nonfinite_values", f"{name} is NaN or Inf in {len(wrong)} row(s)", tuple(rows.tolist()))
-            )
+            summary = f"{name} is NaN or Inf in {len(wrong)} row(s)"
+            found.append(Problem.at("nonfinite_values", summary, wrong, table, first))
     return tuple(found)
 
 
@@ -440,11 +438,10 @@ def _corrupt(table: Table, first: int) -> list[Problem]:
     """Return the records of a table, whose first row has a number in the file, that do not match their checksums."""
     if not table.corrupt:
         return []
-    rows = tuple((first + place if table.numbers is None else int(table.numbers[place])) for place in table.corrupt)
     where = f"{shorten(table.shard, 80)}: " if table.shard else ""
     at = next(iter(table.corrupt.values()))
     summary = f"{where}the record at byte {at:,} does not match its checksum"
-    return [Problem("records_corrupt", summary, rows[:MAX_PROBLEM_ROWS])]
+    return [Problem.at("records_corrupt", summary, list(table.corrupt), table, first)]
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
@@ -452,6 +449,4 @@ def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
     encoder = words or context.tokenizer
     if encoder is None or not is_text(table.columns):
         return table
-    from mldebug_mcp.batch.conversations import tokenize
-
     return tokenize(table, encoder, context.purpose)
