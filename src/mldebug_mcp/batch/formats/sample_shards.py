@@ -94,12 +94,18 @@ PIECE_BYTES = 16 * 1024**2
 
 def pieces_of_items(data: Bytes, offsets: Ints) -> Iterator[tuple[Bytes, Ints]]:
     """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends."""
+    for first, last in _stretches(offsets, PIECE_BYTES):
+        start = int(offsets[first])
+        yield data[start : int(offsets[last])], offsets[first : last + 1] - start
+
+
+def _stretches(offsets: Ints, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of items begin and end that are so long at least, unless the items end before."""
     first = 0
     while first < len(offsets) - 1:
-        start = int(offsets[first])
-        last = max(first + 1, int(np.searchsorted(offsets, start + PIECE_BYTES)))
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + least)))
         last = min(last, len(offsets) - 1)
-        yield data[start : int(offsets[last])], offsets[first : last + 1] - start
+        yield first, last
         first = last
 
 
@@ -423,12 +429,9 @@ def _bare_items(file: BinaryIO, offsets: Ints, dtype: np.dtype[np.integer]) -> I
     ends = (offsets - offsets[0]) // dtype.itemsize
     if np.any(np.diff(offsets) % dtype.itemsize):
         raise ValueError("items")
-    first = 0
-    while first < len(ends) - 1:
-        last = min(len(ends) - 1, max(first + 1, int(np.searchsorted(ends, ends[first] + PIECE_TOKENS))))
+    for first, last in _stretches(ends, PIECE_TOKENS):
         ids = mapped(file, dtype, int(offsets[first]), int(ends[last] - ends[first]))
         yield {IDS: Ragged(ids, ends[first : last + 1] - ends[first])}
-        first = last
 
 
 def _litdata_indexes(folder: Path) -> list[Path]:
