@@ -29,27 +29,13 @@ from mldebug_mcp.memory.categories import tables_of
 from mldebug_mcp.memory.profiles import MAX_PROFILE, RECORD, read_json, read_pprof, what_it_is
 from mldebug_mcp.memory.replay import FreeMemory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, printed_numbers, snapshot_of
-from mldebug_mcp.memory.tables import SnapshotTables
+from mldebug_mcp.memory.tables import MIB, SnapshotTables, bytes_of
 
 # Texts that say something of GPU memory → the same numbers as a snapshot's, as far as they go.
 
 
 MAX_TEXT = 16 * 1024 * 1024
 """Characters that are looked at: the end of the text, where an error stands."""
-MIB = 1024**2
-
-_UNITS = {
-    "bytes": 1,
-    "byte": 1,
-    "b": 1,
-    "kib": 1024,
-    "kb": 1024,
-    "mib": MIB,
-    "mb": MIB,
-    "gib": 1024**3,
-    "gb": 1024**3,
-    "tib": 1024**4,
-}
 _SIZE = r"(?<!\d)(\d{1,15}(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
 _TRIED = re.compile(r"[Tt]ried to allocate\s+" + _SIZE)
 _CAPACITY = re.compile(r"(?:total capac(?:i)?ty of\s+" + _SIZE + r"|" + _SIZE + r"\s+total capacity)")
@@ -138,7 +124,7 @@ def _bytes(match: re.Match[str] | None) -> int | None:
     if match is None:
         return None
     numbers = [group for group in match.groups() if group is not None]
-    return int(float(numbers[0]) * _UNITS[numbers[1].lower()])
+    return bytes_of(float(numbers[0]), numbers[1])
 
 
 def _oom_message(text: str) -> list[DeviceMemory]:
