@@ -152,15 +152,10 @@ class _DeviceReader:
         return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
 
     def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
-        sizes = [_whole_number(segment.get("total_size")) for segment in segments]
-        pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
         return Segments(
             address=_column([_whole_number(segment.get("address")) for segment in segments]),
-            size=_column(sizes),
+            size=_column([_whole_number(segment.get("total_size")) for segment in segments]),
             expandable=np.array([segment.get("is_expandable") is True for segment in segments], dtype=np.bool_),
-            pool=_column(
-                [pools.setdefault(str(segment.get("segment_pool_id"))[:80], len(pools)) for segment in segments]
-            ),
         )
 
     def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:

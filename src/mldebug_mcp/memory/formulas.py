@@ -418,17 +418,14 @@ def _optimizer_state(stage: Stage, in_all: int, trained: float, shard: str) -> t
         wide = 0.0
     else:
         # Small tensors keep their state in 32 bits.
-        small = stage.shape.small_parameters if _stays_wide(stage.shape, setup) else 0
+        stays_wide = setup.lora_rank is None and stage.shape.hidden < SMALL_TENSOR
+        small = stage.shape.small_parameters if stays_wide else 0
         wide = min(trained, stage.held(small, 0)) * max(0.0, state.numbers * FP32 - state.each)
         each, text = state.each, f"{in_all:,} x {state.each:g}"
     if state.paged:
         each, wide, text = 0.0, 0.0, f"{in_all:,} x 0 of paged state"
     text += f" + {in_all:,} x {master} for the 32-bit copy" if master else ""
     return (trained * (each + master) + wide) / setup.share(1), text + shard + stage.note
-
-
-def _stays_wide(shape: ModelShape, setup: Setup) -> bool:
-    return setup.lora_rank is None and shape.hidden < SMALL_TENSOR and STATES[setup.optimizer].each is not None
 
 
 def _outside_layers(shape: ModelShape) -> int:

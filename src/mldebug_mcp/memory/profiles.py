@@ -272,7 +272,7 @@ def _device(number: int, blocks: list[tuple[int, int]]) -> DeviceTables:
     flags = np.zeros(count, np.bool_)
     return DeviceTables(
         number,
-        Segments(none, none, none.astype(np.bool_), none),
+        Segments(none, none, none.astype(np.bool_)),
         Blocks(
             np.cumsum(size) - size, size, size, ~flags, flags, np.array([stack for _, stack in blocks], np.int64),
             np.zeros(count, np.int64),

@@ -19,7 +19,7 @@ from typing import BinaryIO, NoReturn, cast
 
 import numpy as np
 
-from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.access import head_of, open_input
 from mldebug_mcp.core.conventions import ZIP_MAGIC
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, reading
@@ -64,7 +64,7 @@ _OOM_PART = 1500
 
 _SUMMARY_HEAD = re.compile(r"PyTorch \w{1,10} memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
-_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
+_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*\d{1,15}\b")
 
 _SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
 _SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
@@ -212,7 +212,6 @@ def _one_summary(device: int, text: str) -> DeviceMemory:
         peak_reserved=peak_reserved,
         free=free,
         oom=oom,
-        retries=int(counts[2]) if counts else 0,
     )
 
 
@@ -523,7 +522,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
         InputError: it is truncated, corrupt, larger than memory, or holds anything but plain data.
     """
     name = shorten(str(path), 200)
-    compressed = _starts_with_gzip(path)
+    compressed = head_of(path, len(_GZIP_MAGIC)) == _GZIP_MAGIC
     try:
         with _open(path, compressed=compressed) as stream:
             length, containers = scan(stream, _unzipped_size(path, size, name) if compressed else size, name)
@@ -544,11 +543,6 @@ def load(path: Path, size: int) -> tuple[object, int]:
         raise InputError(f"{name}: the pickle is corrupt ({shorten(str(error), 100)}); record it again") from None
     except MemoryError:
         raise InputError(f"{name}: not enough memory to read it; record fewer entries (max_entries=)") from None
-
-
-def _starts_with_gzip(path: Path) -> bool:
-    with open_input(path) as file:
-        return file.read(2) == _GZIP_MAGIC
 
 
 def _open(path: Path, *, compressed: bool) -> BinaryIO:

@@ -324,7 +324,6 @@ class FreeMemory:
         split: Those in segments that tensors hold another part of: they cannot go back to the device.
         largest: The largest piece.
         pieces: How many pieces.
-        private: Free bytes in private pools (CUDA graphs), which other allocations cannot use.
         split_known: Whether `split` is known: lines that a script prints give the total alone.
     """
 
@@ -332,7 +331,6 @@ class FreeMemory:
     split: int = 0
     largest: int = 0
     pieces: int = 0
-    private: int = 0
     split_known: bool = True
 
     @property
@@ -359,7 +357,6 @@ def free_at_end(device: DeviceTables) -> FreeMemory:
         split=int(blocks.size[stuck].sum()),
         largest=int(blocks.size[free].max(initial=0)),
         pieces=int(free.sum()),
-        private=int(free_of[segments.pool > 0].sum()),
     )
 
 

@@ -535,7 +535,6 @@ class DeviceMemory:
         blocks: The blocks of the snapshot, without a history.
         segments: Segments held.
         expandable: Whether the segments are expandable.
-        retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
         stated: Bytes by category at the peak, where a file tells them and no allocations.
     """
 
@@ -552,7 +551,6 @@ class DeviceMemory:
     blocks: History | None = None
     segments: int = 0
     expandable: bool = False
-    retries: int = 0
     stated: Mapping[Category, int] = field(default_factory=dict)
 
     @property

@@ -368,8 +368,6 @@ class Segments:
     address: Ints
     size: Ints
     expandable: Bools
-    pool: Ints
-    """Number of the private pool in the order of appearance; 0 is the default pool."""
 
 
 @dataclass(frozen=True, slots=True)
