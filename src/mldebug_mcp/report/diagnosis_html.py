@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -56,26 +56,31 @@ SHEET_STYLE = """
 
 def ran_html(sheet: Sheet) -> str:
     """Return what ran, how much of the plan, and how the log ends."""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in sheet.ran)
-    return f"<ul class=ran>{lines}</ul>" if lines else ""
+    return list_html(map(escape, sheet.ran), "ran")
+
+
+def list_html(items: Iterable[str], kind: str = "") -> str:
+    """Return items that are HTML already as a list of a kind; nothing where there are none."""
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    return f"<ul{kind and f' class={kind}'}>{listed}</ul>" if listed else ""
 
 
 def settings_html(sheet: Sheet, shown: Section) -> str:
     """Return the settings: unusual ones marked with what is usual, then those in use, and all of them folded."""
-    marked = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings if setting.usual)
-    used = "".join(f"<li>{escape(line)}</li>" for line in shown.lines if line not in shown.marked)
-    items = f"<ul class=settings>{marked}{used}</ul>" if marked or used else ""
-    every = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings)
-    return f"{items}<details><summary>all settings</summary><ul class=settings>{every}</ul></details>" if every else ""
+    marked = [_setting(setting) for setting in sheet.settings if setting.usual]
+    used = [escape(line) for line in shown.lines if line not in shown.marked]
+    every = list_html(map(_setting, sheet.settings), "settings")
+    folded = f"<details><summary>all settings</summary>{every}</details>" if every else ""
+    return list_html([*marked, *used], "settings") + folded
 
 
 def quantities_html(sheet: Sheet) -> str:
     """Return a line for each quantity that was logged."""
-    items = ""
-    for quantity in sheet.quantities:
-        first, *others = quantity.parts or [quantity.name]
-        items += f"<li>{escape(first)}{''.join(f'<p class=dim>{escape(part)}</p>' for part in others)}</li>"
-    return f"<ul class=quantities>{items}</ul>" if items else ""
+    lines = (quantity.parts or [quantity.name] for quantity in sheet.quantities)
+    return list_html(
+        (escape(first) + "".join(f"<p class=dim>{escape(part)}</p>" for part in others) for first, *others in lines),
+        "quantities",
+    )
 
 
 def events_html(sheet: Sheet, step_name: str) -> str:
@@ -181,8 +186,7 @@ def _rounded(values: Floats) -> list[float]:
 
 def opinions_html(diagnosis: Diagnosis) -> str:
     """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
-    lines = opinion_lines(diagnosis)
-    return f'<ul class="opinions">{"".join(f"<li>{prose(line)}</li>" for line in lines)}</ul>' if lines else ""
+    return list_html(map(prose, opinion_lines(diagnosis)), "opinions")
 
 
 def section(title: str, body: str) -> str:
@@ -273,9 +277,7 @@ def hypotheses_html(diagnosis: Diagnosis) -> str:
 def _hypothesis(hypothesis: Hypothesis, *, folded: bool) -> str:
     sides = {"for it": reasons_of(hypothesis, +1, whole=True), "against it": reasons_of(hypothesis, -1, whole=True)}
     facts = "".join(
-        f"<p class=dim>{side}:</p><ul class=dim>{''.join(f'<li>{prose(fact)}</li>' for fact in some)}</ul>"
-        for side, some in sides.items()
-        if some
+        f"<p class=dim>{side}:</p>{list_html(map(prose, some), 'dim')}" for side, some in sides.items() if some
     )
     title = f": {prose(title_of(hypothesis))}" if title_of(hypothesis) else ""
     fix = paragraph(f"the usual fix: {hypothesis.fix}", "dim") if hypothesis.fix and hypothesis.because else ""

@@ -47,7 +47,7 @@ from mldebug_mcp.report.data_terminal import (
     row_heading,
     shard_lines,
 )
-from mldebug_mcp.report.diagnosis_html import diagnosis_html, section
+from mldebug_mcp.report.diagnosis_html import diagnosis_html, list_html, section
 from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_lines
 from mldebug_mcp.report.sections import block_of
 from mldebug_mcp.report.web_page import WIDE_PICTURE_WIDTH, block_html, for_both_widths, prose, web_page, write_file
@@ -303,8 +303,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return section(title, f"<ul>{items}</ul>" if items else "")
+    return section(title, list_html(map(escape, lines)))
 
 
 def _filters(rows: Iterable[RunRow]) -> str:
