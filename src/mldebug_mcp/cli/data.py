@@ -376,9 +376,9 @@ def lines_of(report: ScriptReport) -> list[str]:
     """Return the answer as lines."""
     lines = []
     for finding in report.findings:
+        reader = "" if finding.probability is None else f" (reader {percent(finding.probability)})"
         lines += [
-            f"{finding.file}:{finding.line}: {finding.certainty}{_reader_text(finding)}: "
-            f"{finding.summary} [{finding.cause}]",
+            f"{finding.file}:{finding.line}: {finding.certainty}{reader}: {finding.summary} [{finding.cause}]",
             f"    in a log: {finding.shows}",
             f"    fix: {finding.fix}",
         ]
@@ -387,10 +387,6 @@ def lines_of(report: ScriptReport) -> list[str]:
             f"done right: {', '.join(f'{ruled_out.summary} (line {ruled_out.line})' for ruled_out in report.ruled_out)}"
         )
     return [*lines, *(f"note: {note}" for note in report.notes)]
-
-
-def _reader_text(finding: ScriptFinding) -> str:
-    return "" if finding.probability is None else f" (reader {percent(finding.probability)})"
 
 
 def annotation(script_finding: ScriptFinding) -> str:
