@@ -103,7 +103,8 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
         if len(tokens) != 1 or bool(same.all()) or tokens[0] < 0:
             continue
         token = int(tokens[0])
-        if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
+        masked = labels is not None and bool(np.all(labels.flat[edge[same]] == IGNORED_LABEL))
+        if masked or _only_at_edge(ids, token, at_end=at_end):
             return token
         least = max(MIN_ROWS_ENDING_ALIKE, TIMES_CHANCE * _by_chance(ids, token, full[~same]))
         if labels is None and int(same.sum()) >= least:
@@ -118,11 +119,6 @@ def _by_chance(ids: Ragged, token: int, others: Ints) -> float:
         return 0.0
     in_run = np.logical_and.reduce([same[place : len(same) - LEAST_RUN + 1 + place] for place in range(LEAST_RUN)])
     return ids.rows * max(float(np.mean(same)) ** LEAST_RUN, float(np.mean(in_run)))
-
-
-def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
-    """Whether no label there is trained on."""
-    return labels is not None and bool(np.all(labels.flat[edge] == IGNORED_LABEL))
 
 
 def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:

@@ -466,15 +466,15 @@ def with_plain_texts(table: Table) -> Table:
     columns: dict[str, Column] = {}
     notes: list[str] = []
     for name, column in table.columns.items():
-        values = [value for value in column[:VALUES_LOOKED_AT] if value] if isinstance(column, list) else []
+        rows = column if isinstance(column, list) else []
+        values = [value for value in rows[:VALUES_LOOKED_AT] if value]
         if _all_words(values) and not (name == STEPS and depth(table.columns.get("labels", [])) == 2):
-            columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
+            new = name if name != "tokens" else "words"
+            columns[new] = [" ".join(map(str, value)) if isinstance(value, list) else "" for value in rows]
             notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags next to them were not checked")
         elif languages := _shared_names(values):
             for language in languages:
-                columns[f"{name}.{language}"] = [
-                    _nested_text_text(value, language) for value in cast("list[object]", column)
-                ]
+                columns[f"{name}.{language}"] = [_text_of(value, language) for value in rows]
         else:
             columns[name] = column
     return replace(table, columns=columns, notes=[*table.notes, *notes])
@@ -499,10 +499,6 @@ def _shared_names(values: list[object]) -> tuple[str, ...]:
     return tuple(map(str, first))
 
 
-def _joined(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else ""
-
-
-def _nested_text_text(value: object, name: str) -> str:
+def _text_of(value: object, name: str) -> str:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""

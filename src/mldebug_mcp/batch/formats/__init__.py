@@ -90,7 +90,10 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     require(path)
     folder = is_folder(path)
     try:
-        head = b"" if folder else _head(path)
+        head = b""
+        if not folder:
+            with open_input(path) as file:
+                head = file.read(HEAD_BYTES)
     except OSError as error:
         raise InputError(f"{unreadable(path, error)}; check the path") from None
     if not folder and not head.strip():
@@ -179,8 +182,3 @@ def at_prefix(path: Path) -> Path:
             "give the folder, to read them as one corpus, or one of them"
         )
     return found[0] if found else path
-
-
-def _head(path: Path) -> bytes:
-    with open_input(path) as file:
-        return file.read(HEAD_BYTES)

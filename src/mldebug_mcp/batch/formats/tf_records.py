@@ -383,7 +383,9 @@ def _blocks_of_messages(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
                 yield data, start, stop
                 at, wanted = at + int(stop[-1]) + _FOOTER_BYTES, PIECE_BYTES
                 continue
-            needed = _HEADER.size + _message_length(data, 0) + _FOOTER_BYTES
+            # More than any message takes, where its header is cut off.
+            length = int(_HEADER.unpack_from(data.data)[0]) if _HEADER.size <= len(data) else 2 * MAX_MESSAGE
+            needed = _HEADER.size + length + _FOOTER_BYTES
             if at == 0 and data[:2].tobytes() in PACKED_BY:
                 raise InputError(
                     f"{shorten(str(file), 200)}: packed by {PACKED_BY[data[:2].tobytes()]}: unpack it first"
@@ -417,11 +419,6 @@ def _check_lengths(data: Bytes, start: Ints, file: Path, place: int) -> None:
             f"{shorten(str(file), 200)}: broken or cut off after {counted(at, 'byte')}: the length of the record there "
             "does not match its checksum; copy or write the file again"
         )
-
-
-def _message_length(data: Bytes, at: int) -> int:
-    """Return the length of the message whose header begins at a place; more than any where it is cut off."""
-    return int(_HEADER.unpack_from(data.data, at)[0]) if at + _HEADER.size <= len(data) else 2 * MAX_MESSAGE
 
 
 RIEGELI_SIGNATURE = bytes.fromhex("83af70d10d884a3f")
