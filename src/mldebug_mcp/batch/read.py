@@ -40,7 +40,7 @@ from mldebug_mcp.batch.formats.files import held_out_note
 from mldebug_mcp.batch.formats.tables import JSON_LINES, MAX_LINE_BYTES, object_in
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.text_problems import chat_problems, lost_text, text_problems
+from mldebug_mcp.batch.text_problems import written_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
@@ -306,11 +306,7 @@ class DataSet:
                 batch = replace(batch, purpose_because="its texts hold answers to train on")
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
-            written = (
-                *text_problems(table, first),
-                *chat_problems(table, context.tokenizer, first),
-                *lost_text(table, context.tokenizer, first),
-            )
+            written = written_problems(table, context.tokenizer, first)
             problems = (*batch.problems, *written, *rollout_problems(table, first), *_corrupt(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS

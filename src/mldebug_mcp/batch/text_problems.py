@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from mldebug_mcp.batch.batch import Problem
@@ -165,28 +165,36 @@ _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
 
 
-def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
-    """Return what the text of a table shows, whose first row has the number `first`."""
-    texts = _texts_of(table)
-    found: list[Problem] = []
-    exchanged = _each_chat(texts, _is_exchanged)
-    of_some = exchanged != _common(texts, _is_exchanged)
-    for check, places, says in (
-        ("garbled_text", _rows(texts, _is_garbled), ""),
-        ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
-        ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
-        ("wrong_role_in_loss", exchanged if not of_some else [], EXCHANGED),
-        ("wrong_role_in_loss" + OF_SOME, exchanged if of_some else [], f"{EXCHANGED}, unlike the others"),
-        ("target_equals_source", _answered_in_prompt(texts), ""),
-        ("prompt_missing", _asking_apart(texts), ""),
-        ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),
-        ("image_tokens_truncated", _unplaced(table), ""),
-        ("schema_mismatch", _unequal_steps(table), f"some rows have not one label for each step of {STEPS}"),
-        ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
+_TextProblem = tuple[str, str, list[int]]
+"""A check, what it reports, and the places of the rows in the table."""
+
+
+def written_problems(table: Table, tokenizer: Tokenizer | None, first: int) -> Iterator[Problem]:
+    """Yield what the text of a table shows, whose first row has the number `first`, and what of it is lost."""
+    for check, summary, places in chain(
+        _text_problems(table), _chat_problems(table, tokenizer), _lost_text(table, tokenizer)
     ):
         if places:
-            found.append(Problem.at(check, says, places, table, first))
-    return tuple(found)
+            yield Problem.at(check, summary, places, table, first)
+
+
+def _text_problems(table: Table) -> Sequence[_TextProblem]:
+    texts = _texts_of(table)
+    exchanged = _each_chat(texts, _is_exchanged)
+    of_some = exchanged != _common(texts, _is_exchanged)
+    return (
+        ("garbled_text", "", _rows(texts, _is_garbled)),
+        ("truncated_completion", "open the reasoning of the answer and never close it", _rows(texts, _breaks_off)),
+        ("truncated_completion", "end unfinished at the same greatest length of the answers", _cut(texts)),
+        ("wrong_role_in_loss", EXCHANGED, exchanged if not of_some else []),
+        ("wrong_role_in_loss" + OF_SOME, f"{EXCHANGED}, unlike the others", exchanged if of_some else []),
+        ("target_equals_source", "", _answered_in_prompt(texts)),
+        ("prompt_missing", "", _asking_apart(texts)),
+        ("tool_call_invalid", "", _each_chat(texts, breaks_calls)),
+        ("image_tokens_truncated", "", _unplaced(table)),
+        ("schema_mismatch", f"some rows have not one label for each step of {STEPS}", _unequal_steps(table)),
+        ("chat_template_mismatch", "have role markers inside the words of their turns", _common(texts, _is_marked)),
+    )
 
 
 def _unequal_steps(table: Table) -> list[int]:
@@ -381,18 +389,16 @@ EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>"
 Chats = Sequence[tuple[int, Messages]]
 
 
-def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
-    """Yield what the conversations and pairs of a table show, whose first row has the number `first`."""
-    found = [*_pairs(table), *_empty_sides(table)]
+def _chat_problems(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield what the conversations and pairs of a table show."""
+    yield from _pairs(table)
+    yield from _empty_sides(table)
     chats = chats_of(table)
-    tools = table.columns.get("tools")
-    given = [place for place, row_tools in enumerate(tools) if row_tools] if isinstance(tools, list) else []
-    found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
-    for check, summary, places in found:
-        yield Problem.at(check, summary, places, table, first)
-
-
-_TextProblem = tuple[str, str, list[int]]
+    given = [place for tools in _lists(table, ("tools",)) for place, row_tools in enumerate(tools) if row_tools]
+    silent = [place for place, chat in chats if any(map(_says_nothing, chat))]
+    yield "empty_row", "an assistant's turn is empty: the model learns to end at once", silent
+    yield from _rendering(chats, tokenizer, given)
+    yield from _empty_reasoning(table)
 
 
 def chats_of(table: Table) -> Chats:
@@ -418,13 +424,6 @@ def _empty_reasoning(table: Table) -> Iterator[_TextProblem]:
             yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty
 
 
-def _empty_answers(chats: Chats) -> Iterator[_TextProblem]:
-    """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
-    places = [place for place, chat in chats if any(map(_says_nothing, chat))]
-    if places:
-        yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places
-
-
 def _empty_sides(table: Table) -> Iterator[_TextProblem]:
     """Yield the preference pairs where an answer, written as a conversation, is empty."""
     empty = {
@@ -433,12 +432,12 @@ def _empty_sides(table: Table) -> Iterator[_TextProblem]:
         for side in ("chosen", "rejected")
     }  # fmt: skip
     names = [side for side, places in empty.items() if places]
-    if names:
-        places = sorted({place for side in names for place in empty[side]})
-        yield "empty_row", f"the {' and the '.join(names)} answer is empty", places
+    places = sorted({place for side in names for place in empty[side]})
+    yield "empty_row", f"the {' and the '.join(names)} answer is empty", places
 
 
 def _says_nothing(message: Mapping[str, object]) -> bool:
+    """Return whether an assistant's turn says nothing and calls nothing."""
     if message.get("role") != ASSISTANT or message.get("tool_calls") or message.get("function_call"):
         return False
     content = message.get("content") or ""
@@ -458,8 +457,7 @@ def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> I
     if template is None:
         return
     silent = [place for place, chat, text in texts if text and any(words not in text for words in _instructions(chat))]
-    if silent:
-        yield "system_prompt_dropped", "the chat template does not render the system message", silent
+    yield "system_prompt_dropped", "the chat template does not render the system message", silent
     dropped = [place for place, chat, text in texts if text and any(name not in text for name in _called(chat))]
     if dropped:
         turns = [message for _, chat, _ in texts for message in chat if message.get("role") == ASSISTANT]
@@ -470,7 +468,7 @@ def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> I
             f"the chat template does not render tool_calls: {calls} of {len(turns)} assistant turns lose them{lost}",
             dropped,
         )
-    elif given and not re.search(r"\btools\b", template):
+    elif not re.search(r"\btools\b", template):
         yield "tool_calls_dropped", "the chat template does not render the column tools", given
 
 
@@ -533,8 +531,7 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
         if len(anchors_of_them) > len(shared):
             yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places
     same = [place for place, anchor, positive in texts if anchor == positive and anchor]
-    if same:
-        yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
+    yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
 
 
 # What of the text as it was written does not reach the model: parts of messages, a first indent, characters.
@@ -568,8 +565,8 @@ class _Loss:
     summary: str
 
 
-def lost_text(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
-    """Yield what a chat template or tokenizer leaves out of the text of a table, whose first row is number `first`."""
+def _lost_text(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield what a chat template or tokenizer leaves out of the text of a table."""
     if tokenizer is None:
         return
     chats = chats_of(table) or _exchanges(table)
@@ -581,8 +578,7 @@ def lost_text(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iter
         for behind, is_answer in (("", True), (ASKED, False)):
             found = [loss for loss in losses if loss.is_answer is is_answer]
             if found:
-                places = sorted({loss.place for loss in found})
-                yield Problem.at(check + behind, found[0].summary, places, table, first)
+                yield check + behind, found[0].summary, sorted({loss.place for loss in found})
 
 
 def _exchanges(table: Table) -> Chats:

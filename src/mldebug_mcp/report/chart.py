@@ -7,7 +7,6 @@ import math
 import os
 from html import escape
 from itertools import cycle
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,7 +19,6 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, ProbeResult
 from mldebug_mcp.report.curves import MAX_RUN_NAME, REFERENCE_RUN, Curve, Mark, Panel, labels, panels, round_values
 from mldebug_mcp.report.sections import worth_showing
-from mldebug_mcp.report.web_page import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,14 +203,9 @@ DIAGNOSIS_PLOT_LETTER = 0.01
 """Width of each further letter, as a share of the run."""
 
 
-def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
-    """Save the picture as a PNG.
-
-    Raises:
-        InputError: no curve can be drawn, or the file cannot be written.
-        MissingExtraError: matplotlib is not installed.
-    """
-    write_file(path, png_of(diagnosis_figure(diagnosis, run, reference)))
+def diagnosis_png(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> bytes:
+    """Return the picture as a PNG; raises what `diagnosis_figure` does."""
+    return png_of(diagnosis_figure(diagnosis, run, reference))
 
 
 def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> Figure:
@@ -304,13 +297,3 @@ def draw_probe(result: ProbeResult) -> bytes:
     axes.set(xlabel="step", ylabel="loss", title=f"overfitting one batch: {result.verdict.replace('_', ' ')}")
     axes.legend()
     return png_of(figure, dpi=100)
-
-
-def plot_probe(result: ProbeResult, path: str | Path) -> None:
-    """Write the loss curve to a PNG file.
-
-    Raises:
-        InputError: the file cannot be written.
-        MissingExtraError: matplotlib is not installed.
-    """
-    write_file(path, draw_probe(result))

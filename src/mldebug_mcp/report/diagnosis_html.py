@@ -38,7 +38,7 @@ from mldebug_mcp.report.sections import (
     what_was_read,
     worth_showing,
 )
-from mldebug_mcp.report.web_page import block_html, prose, web_page, write_file
+from mldebug_mcp.report.web_page import block_html, prose, web_page
 
 # The sheet of a run as HTML: what ran, its settings, a line per quantity, and what happened when.
 
@@ -353,20 +353,6 @@ _TOOLS = (
 )
 
 
-def write_diagnosis_html(
-    diagnosis: Diagnosis,
-    run: Run,
-    path: str | Path,
-    reference: Run | None = None,
-) -> None:
-    """Write the diagnosis as a page that opens anywhere.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    write_file(path, diagnosis_html(diagnosis, run, reference))
-
-
 def diagnosis_html(
     diagnosis: Diagnosis,
     run: Run,
@@ -379,28 +365,20 @@ def diagnosis_html(
     A `live` page asks the server that it came from for a newer one.
     """
     parts = page_parts(diagnosis, run, reference)
-    return (
-        live_html(diagnosis.run.path, parts)
-        if live
-        else web_page(diagnosis.run.path, parts, _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, _script())
-    )
+    if live:
+        return live_html(diagnosis.run.path, parts)
+    return web_page(diagnosis.run.path, parts, _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, _script("numbers.js", "curves.js"))
 
 
 def live_html(title: str, parts: list[str]) -> str:
     """Return a page that is shown until a server has a newer one."""
     status = "<p id=live class=dim role=status></p>"
-    return web_page(
-        title,
-        [status, *parts],
-        _DIAGNOSIS_HTML_STYLE + SHEET_STYLE,
-        f"{_script()}\n{_asset('live.js')}",
-        calls_home=True,
-    )
+    script = _script("numbers.js", "curves.js", "live.js")
+    return web_page(title, [status, *parts], _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, script, calls_home=True)
 
 
-def _script() -> str:
-    """Return the script that draws the curves of a page."""
-    return f'"use strict";\n{_asset("numbers.js")}\n{_asset("curves.js")}'
+def _script(*names: str) -> str:
+    return "\n".join(('"use strict";', *map(_asset, names)))
 
 
 def _asset(name: str) -> str:

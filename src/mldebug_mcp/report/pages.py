@@ -68,15 +68,6 @@ td:first-child { color: var(--dim); }
 """
 
 
-def write_page(inspection: BatchInspection, path: str | Path) -> None:
-    """Write the inspection as a page.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    write_file(path, page(inspection))
-
-
 def page(inspection: BatchInspection) -> str:
     """Return the page. All text from the batch is escaped."""
     batch = inspection.batch
@@ -432,11 +423,11 @@ def timelines(snapshot: MemorySnapshot) -> list[Timeline]:
     return found
 
 
-def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
-    """Draw one panel per device and save the picture as a PNG.
+def memory_png(snapshot: MemorySnapshot) -> bytes:
+    """Return a PNG with one panel per device.
 
     Raises:
-        InputError: nothing was recorded, or the file cannot be written.
+        InputError: nothing was recorded.
         MissingExtraError: matplotlib is not installed.
     """
     drawn = timelines(snapshot)
@@ -445,7 +436,7 @@ def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
     for timeline, panel in zip(drawn, axes, strict=True):
         _draw(panel, timeline)
     axes[-1].set_xlabel("event of the allocator")
-    write_file(path, png_of(figure))
+    return png_of(figure)
 
 
 def _draw(panel: Axes, timeline: Timeline) -> None:
@@ -512,11 +503,6 @@ p, li { overflow-wrap: anywhere; }
   tr { display: block; margin-bottom: .6rem; } }
 """
 GRID_LINES = 4
-
-
-def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
-    """Write the report as a page that opens anywhere; raises InputError if the file cannot be written."""
-    write_file(path, memory_html(snapshot, report))
 
 
 def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
