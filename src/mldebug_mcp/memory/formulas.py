@@ -367,6 +367,7 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
     trained = stage.held(in_all - outside, outside)
     shards = {stage: f" / {setup.devices} devices" if setup.share(stage) > 1 else "" for stage in (1, 2, 3)}
     gathers = setup.share(3) > 1 or setup.offload == "parameters"
+    steps_all = setup.optimizer == "adamw" and setup.offload == "none" and not setup.optimizer_in_backward
     entries = (
         ("parameters", *_parameters(stage, in_all, trained, shards[3])),
         (
@@ -378,7 +379,7 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
         ("optimizer_state", *_optimizer_state(stage, in_all, trained, shards[1])),
         (
             "optimizer_temporary",
-            trained * setup.weight_bytes / setup.share(1) if setup.optimizer == "adamw" and on_device(setup) else 0,
+            trained * setup.weight_bytes / setup.share(1) if steps_all else 0,
             f"{in_all:,} x {setup.weight_bytes}{shards[1]}, while the optimizer steps all parameters at once (foreach)",
         ),
         ("activations", *_activations(stage)),
@@ -387,11 +388,6 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
         ("workspace", WORKSPACE, "what cuBLAS takes: 32 MiB a thread from Hopper on, 8 MiB before"),
     )
     return {name: MemoryPart(part=name, bytes=int(size), formula=text) for name, size, text in entries if int(size)}
-
-
-def on_device(setup: Setup) -> bool:
-    """Tell whether the device itself steps all parameters at once."""
-    return setup.offload == "none" and not setup.optimizer_in_backward
 
 
 def _gradients(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:

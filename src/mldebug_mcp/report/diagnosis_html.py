@@ -54,11 +54,6 @@ SHEET_STYLE = """
 """
 
 
-def ran_html(sheet: Sheet) -> str:
-    """Return what ran, how much of the plan, and how the log ends."""
-    return list_html(map(escape, sheet.ran), "ran")
-
-
 def list_html(items: Iterable[str], kind: str = "") -> str:
     """Return items that are HTML already as a list of a kind; nothing where there are none."""
     listed = "".join(f"<li>{item}</li>" for item in items)
@@ -184,11 +179,6 @@ def _rounded(values: Floats) -> list[float]:
     ]
 
 
-def opinions_html(diagnosis: Diagnosis) -> str:
-    """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
-    return list_html(map(prose, opinion_lines(diagnosis)), "opinions")
-
-
 def section(title: str, body: str) -> str:
     """Return a titled part of a page; nothing where there is nothing in it."""
     return f"<h2>{escape(title)}</h2>{body}" if body else ""
@@ -197,11 +187,6 @@ def section(title: str, body: str) -> str:
 def paragraph(text: str, kind: str = "") -> str:
     """Return text of ours as a paragraph."""
     return f'<p class="{kind}">{prose(text)}</p>' if kind else f"<p>{prose(text)}</p>"
-
-
-def picture_html(panel: Panel, run: Run) -> str:
-    """Return a panel with the key to its curves."""
-    return f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
 
 
 def panel_html(panel: Panel, run: Run) -> str:
@@ -394,8 +379,8 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
     return [
         f"<h1>{escape(diagnosis.run.title)}</h1>",
         block_html(verdict_block(diagnosis)),
-        opinions_html(diagnosis),
-        ran_html(diagnosis.sheet),
+        list_html(map(prose, opinion_lines(diagnosis)), "opinions"),
+        list_html(map(escape, diagnosis.sheet.ran), "ran"),
         *([_TOOLS, *pictures] if pictures else []),
         section("Seen in the log", findings_html(diagnosis, noteworthy)),
         section("Tried before", "".join(paragraph(tried.line()) for tried in diagnosis.tried)),
@@ -446,10 +431,13 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     Its colours are those of the notebook, light or dark; its rules hold for itself alone.
     """
     noteworthy = worth_showing(diagnosis.findings)
-    drawn = panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
+    pictures = "".join(
+        f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
+        for panel in panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
+    )
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.title)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
-        f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(panel, run) for panel in drawn)}"
+        f"{block_html(verdict_block(diagnosis))}{pictures}"
         f"{findings_html(diagnosis, noteworthy)}{hypotheses_html(diagnosis)}</div>"
     )

@@ -156,10 +156,6 @@ def _mds_matches(path: Path, _: bytes) -> bool:
     return is_folder(path) and is_file(index) and b'"shards"' in read_bytes(index, MAX_INDEX_BYTES)
 
 
-def _mds_rows(path: Path) -> int:
-    return sum(shard.samples for shard in _mds_shards(path))
-
-
 def _mds_tables(path: Path) -> Iterator[Table]:
     """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
     shards = _mds_shards(path)
@@ -173,7 +169,10 @@ def _mds_tables(path: Path) -> Iterator[Table]:
             yield Table({IDS: ids, "labels": ids, **columns}, notes=[note, *unlisted], shard=name)
 
 
-MDS = Format("mds", _mds_matches, _mds_tables, _mds_rows, (".mds", ".mds.zstd", ".mds.gz"))
+MDS = Format(
+    "mds", _mds_matches, _mds_tables, lambda path: sum(shard.samples for shard in _mds_shards(path)),
+    (".mds", ".mds.zstd", ".mds.gz"),
+)  # fmt: skip
 """Folders of MosaicML Streaming (MDS): shards of samples, listed with their columns in `index.json`.
 
 Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/mds (reader.py, encodings.py)
@@ -498,10 +497,6 @@ MAX_MEMBER = 1024**3
 READ_MEMBERS = ("npy", "json", "txt")
 
 
-def _is_tar(head: bytes) -> bool:
-    return head[TAR_MAGIC_AT : TAR_MAGIC_AT + len(TAR_MAGIC)] == TAR_MAGIC
-
-
 def _webdataset_rows(file: Path) -> int:
     with _opened_tar(file) as opened:
         return len({_sample_of(member.name)[0] for member in _tar_members(opened)})
@@ -524,7 +519,9 @@ def _webdataset_tables(files: list[Path]) -> Iterator[Table]:
         )
 
 
-WEBDATASET = in_files("webdataset", _is_tar, _webdataset_tables, _webdataset_rows, (".tar",))
+WEBDATASET = in_files(
+    "webdataset", lambda head: head.startswith(TAR_MAGIC, TAR_MAGIC_AT), _webdataset_tables, _webdataset_rows, (".tar",)
+)
 """Tar files of WebDataset: the members with the same name up to their first dot are a sample.
 
 Source: https://github.com/webdataset/webdataset (webdataset/tariterators.py, group_by_keys; autodecode.py)

@@ -239,10 +239,6 @@ def _megatron_matches(path: Path, head: bytes) -> bool:
     return head.startswith(MEGATRON_MAGIC) or (path.suffix == ".bin" and is_file(path.with_suffix(".idx")))
 
 
-def _megatron_rows(path: Path) -> int:
-    return len(_megatron_index(path).offsets) - 1
-
-
 def _megatron_tables(path: Path) -> Iterator[Table]:
     """Yield the documents, some millions of tokens at a time. Raises InputError if the two files contradict."""
     index, data = _megatron_index(path), path.with_suffix(".bin")
@@ -263,7 +259,7 @@ def _megatron_tables(path: Path) -> Iterator[Table]:
             yield Table({"input_ids": rows, "labels": rows}, notes=[note], padded=False)
 
 
-MEGATRON = Format("megatron", _megatron_matches, _megatron_tables, _megatron_rows)
+MEGATRON = Format("megatron", _megatron_matches, _megatron_tables, lambda path: len(_megatron_index(path).offsets) - 1)
 """Megatron's tokenized corpora: token ids in a `.bin`, and where each sequence lies in the `.idx` next to it.
 
 Layout: https://github.com/NVIDIA/Megatron-LM/blob/core_v0.16.1/megatron/core/datasets/indexed_dataset.py
@@ -311,10 +307,6 @@ def _datatrove_matches(path: Path, _: bytes) -> bool:
     return path.suffix == ".ds" and not is_folder(path) and is_file(_index_of(path))
 
 
-def _datatrove_rows(path: Path) -> int:
-    return len(_document_offsets(path)) - 1
-
-
 def _datatrove_tables(path: Path) -> Iterator[Table]:
     """Yield the documents, some millions of tokens at a time. Raises InputError if the files contradict."""
     offsets, width = _document_offsets(path), _stated_width(path)
@@ -338,7 +330,7 @@ def _datatrove_tables(path: Path) -> Iterator[Table]:
             yield Table({"input_ids": rows, **trained}, notes=[note], padded=False)
 
 
-DATATROVE = Format("datatrove", _datatrove_matches, _datatrove_tables, _datatrove_rows)
+DATATROVE = Format("datatrove", _datatrove_matches, _datatrove_tables, lambda path: len(_document_offsets(path)) - 1)
 """Token files of datatrove: ids in a `.ds`, ends of documents in `.ds.index`, the width of ids in `.ds.metadata`.
 
 Layout: TokenizedFile in
