@@ -96,9 +96,9 @@ def in_files(  # noqa: PLR0917 - as of a format
     parts: Callable[[list[Path]], list[Part]] | None = None,
     part_tables: Callable[[Part], Iterator[Table]] | None = None,
 ) -> Format:
-    """Return a format of single files, of which a folder may hold many: those that are not held out are one corpus.
+    """Return a format of single files; a folder may hold many: those that are not held out are one corpus.
 
-    What is not said here is as in `Format`.
+    The rest is as in `Format`.
 
     Args:
         name: What users call it.
