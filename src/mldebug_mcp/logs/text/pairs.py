@@ -638,9 +638,11 @@ _ROWS_AT_ONCE = regex(
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
 _ONCE_MORE = regex(
-    r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
+    r"^\W{0,8}re-?(?:valid|eval|test|scor|check|runn)[a-z]{1,9}\b[^:=]{0,80}?(?:[ (](?P<time>\d{1,2})/\d{1,2}"
+    r"|\b(?:pass|repeat|repetition|time|turn|round)[ #]{1,2}(?P<pass>\d{1,2}))\)?\s?:",
+    re.IGNORECASE,
 )
-"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
+"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45", "..., pass 2: ..."."""
 PASS_OF_SAME = regex(
     r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
     r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})/\d{1,2}\)?\s?:?",
@@ -863,7 +865,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
     ("- ", _PHASE_APART, r"\g<phase> "),
-    ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
+    ("e", _ONCE_MORE, r"evaluated_again=\g<time>\g<pass>, "),
     ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
     ("@", _THRESHOLDS, "50-95"),
     ("g|", _NORM, "grad_norm"),
