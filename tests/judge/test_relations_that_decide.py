@@ -926,6 +926,22 @@ def test_a_gradient_that_is_ordinary_at_first_or_scaled_does_not(
     assert leading(answer) != "exploding_gradients"
 
 
+@pytest.mark.parametrize("name", ["gnorm.fc{0}", "grad_norm/block_{0}", "layers.{0}.grad_norm"])
+@pytest.mark.parametrize(("norms", "end", "stated"), [
+    ((600, 38, 3.6, 1.4), 2.3, True), ((150, 60, 21, 9, 11, 4, 1.5, 1.0), 1.4, True), ((250, 16, 1.1), 2.2, True),
+    ((250, 16, 1.1), 0.3, False), ((600, 1.9, 1.6, 1.4), 2.3, False), ((9, 4, 2, 1.4), 2.3, False),
+    ((600, 1.4, 38, 3.6), 2.3, False), ((1.4, 3.6, 38, 600), 2.3, False),
+])  # fmt: skip
+def test_gradients_that_grow_from_layer_to_layer_back_to_the_input_explode(
+    name: str, norms: Sequence[float], end: float, stated: bool
+) -> None:
+    layers = {name.format(3 * at): rough(level / (1 + STEPS / 20), 0.05, at % 8) for at, level in enumerate(norms)}
+    loss = rough(end + (2.4 - end) * np.exp(-STEPS / 30), 0.02)
+    answer = diagnosed({"loss": loss, **layers}, settings={"num_classes": 10, "grad_clip": 0})
+    assert ("norm_grows_backwards" in facts(answer)) is stated
+    assert (leading(answer) == "exploding_gradients") is stated
+
+
 def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
     learnt = 1 - np.exp(-STEPS / 12)
     return diagnosed(
