@@ -1538,12 +1538,13 @@ SIZES = ("vocab_size: 27", "n_train: 1600", "batch_size: 32", "eval_rows: 300", 
     ("sample: 'cold rain over the hills'", 0.12, False), ("sample: 'cold raaaaaaaaaaaaaaaaa'", 1.3, False),
     ("banner aaaaaaaaaaaaaaaaa", 0.12, False),
 ])  # fmt: skip
+@pytest.mark.parametrize("lines", [SIZES, ("number of parameters: 0.06M",)], ids=["vocabulary", "no settings"])
 def test_a_sample_that_says_one_thing_again_and_again_contradicts_a_loss_that_knows_the_next_token(
-    sample: str, train: float, stated: bool, tmp_path: Path
+    lines: Sequence[str], sample: str, train: float, stated: bool, tmp_path: Path
 ) -> None:
-    answer = of_lines(tmp_path, SIZES, train, train=train)
+    answer = of_lines(tmp_path, lines, train, train=train)
     assert "repeats_itself" not in facts(answer)
-    answer = of_lines(tmp_path, SIZES, train, below=[sample, "step 81 loss 0.1"], train=train)
+    answer = of_lines(tmp_path, lines, train, below=[sample, "step 81 loss 0.1"], train=train)
     assert ("repeats_itself" in facts(answer)) is stated
     assert not stated or leading(answer) == "label_shift_error"
 

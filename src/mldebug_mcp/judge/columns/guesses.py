@@ -458,7 +458,7 @@ NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
 
 def repeats_itself(run: Run) -> Iterator[DerivedFact]:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    if run.facts.tokens is None or (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else float(low.step[int(np.argmax(low.value <= NEXT_KNOWN))])
