@@ -882,6 +882,8 @@ def test_success_that_rises_or_a_reward_that_is_not_all_there_is_says_nothing_of
 
 @pytest.mark.parametrize(("name", "gold", "stated"), [
     ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
+    ("gold/accuracy", 0.06, True), ("oracle_accuracy", 0.2, True), ("human/pair_acc", 0.3, True),
+    ("gold/accuracy", 0.6, False), ("hard/accuracy", 0.2, False),
     ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged
     ("eval_gen_exact", 0.01, False), ("eval_exact_match_accuracy", 0.05, False),  # of answers that are written
 ])  # fmt: skip
@@ -897,7 +899,7 @@ def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_a
                    name: gold + 0.01 * NOISE[4]},
         settings={"task": "reward model"},
     )  # fmt: skip
-    assert ("pairs_contradict" in facts(answer)) is stated
+    assert ("source_contradicts" in facts(answer)) is stated
     assert (leading(answer) == "preference_labels_swapped") is stated
 
 
