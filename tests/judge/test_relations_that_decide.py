@@ -539,6 +539,20 @@ def test_weights_of_a_small_model_hardly_move_where_no_settings_are_known(
     assert (leading(answer) == "lr_too_low") is stated
 
 
+@pytest.mark.parametrize(("name", "moves", "rate", "stated"), [
+    ("param_norm", 0.002, 2e-5, True), ("weight_norm", -0.004, 4e-5, True), ("train/params norm", 0.0, 6e-6, True),
+    ("param_norm", 0.9, 2e-5, False), ("param_norm", 0.002, 1e-3, False),
+])  # fmt: skip
+def test_a_norm_of_weights_that_stays_tells_that_they_hardly_move_where_no_gradient_is_logged(
+    name: str, moves: float, rate: float, stated: bool
+) -> None:
+    loss = rough(3.4 * 0.85 ** (1 - np.exp(-STEPS / 40)), 0.003)
+    curves = {"loss": loss, "ppl": np.exp(loss), "lr": np.full(len(STEPS), rate), name: 24.5 + moves * STEPS / 80}
+    answer = diagnosed(curves)
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert (leading(answer) == "lr_too_low") is stated
+
+
 SWEEP = np.floor((STEPS - 1) % 20 / 4)
 
 
