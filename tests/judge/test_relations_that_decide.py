@@ -1477,6 +1477,20 @@ def test_a_ranking_the_wrong_way_round_contradicts_a_loss_that_has_learnt(
     assert not stated or leading(answer) == "metric_bug"
 
 
+@pytest.mark.parametrize(("name", "score", "moves", "stated"), [
+    ("val_auc", 0.5046, 0.05, True), ("dev/ndcg", 0.3127, 0.2, True), ("eval_spearman", 0.1174, 0.1, True),
+    ("val_auc", 0.5, 0.05, False), ("val_auc", 0.5046, 0.0, False), ("val_acc", 0.7397, 0.05, False),
+])  # fmt: skip
+def test_a_ranking_that_is_the_same_to_the_last_digit_while_the_loss_moves_is_not_of_the_answers(
+    name: str, score: float, moves: float, stated: bool
+) -> None:
+    losses = 0.57 - moves * np.linspace(0, 1, 8)
+    answer = diagnosed({"loss": rough(0.58 - 0.13 * STEPS / 80, 0.02)},
+                       evaluated={"val_loss": losses, name: np.full(8, score)})  # fmt: skip
+    assert ("ranking_stands_still" in facts(answer)) is stated
+    assert not stated or leading(answer) == "metric_bug"
+
+
 @pytest.mark.parametrize(("names", "left_out", "meant", "stated"), [
     (("num_input_tokens_seen", "num_label_tokens_seen"), 20, {"completion_only": True}, True),
     (("tokens_seen", "loss_tokens_seen"), 0, {"train_on_prompt": False}, True),

@@ -576,6 +576,39 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+MIN_SAME_RANKINGS = 5
+"""Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
+MIN_LOSS_MOVE_SHARE = 0.02
+"""Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
+
+
+def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
+
+    Not this where the score is round, as that of equal answers is, or printed with two digits.
+    """
+    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
+    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
+        return
+    for score in columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS):
+        value = float(score.value[0])
+        if np.ptp(score.value) or float(f"{value:.2g}") == value or not np.array_equal(score.step, loss.step):
+            continue
+        yield DerivedFact.model_construct(
+            fact="ranking_stands_still",
+            text=(
+                f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
+                f"{named(loss)} is {from_to(loss.value)}. Other answers rank rows in another order: the score is not "
+                "of these answers."
+            ),
+            values={"score": value, "evaluations": float(len(score))},
+            steps=[float(score.step[0])],
+        )
+        return
+
+
+_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.CORRELATION, Quantity.NDCG, Quantity.MRR, Quantity.R2)
+"""Scores that nearly any change of the answers moves, unlike a share of right ones."""
 FAR_BACKWARDS = -0.4
 """How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
 LEARNS_AT_ALL = 0.1

@@ -44,8 +44,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
     evaluation.losses_and_accuracies_disagree,
-    evaluation.ranking_by_chance, evaluation.hits_contradict_ranks, evaluation.scores_out_of_order,
-    evaluation.score_of_last_batch, evaluation.loss_rises_with_order, evaluation.multiples,
+    evaluation.ranking_by_chance, evaluation.ranking_stands_still, evaluation.hits_contradict_ranks,
+    evaluation.scores_out_of_order, evaluation.score_of_last_batch, evaluation.loss_rises_with_order, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.worse_beyond_length, evaluation.held_out_sets_disagree,
     evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
@@ -124,6 +124,7 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "falls_at_intervals": ("policy_movement",),
     "sum_stops": ("eval_gap", "loss_level"),
     "hits_contradict_ranks": ("eval_frozen",),
+    "ranking_stands_still": ("eval_frozen",),
     "worse_beyond_length": ("eval_gap", "eval_rise"),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
