@@ -1480,6 +1480,7 @@ def test_a_ranking_the_wrong_way_round_contradicts_a_loss_that_has_learnt(
 @pytest.mark.parametrize(("name", "score", "moves", "stated"), [
     ("val_auc", 0.5046, 0.05, True), ("dev/ndcg", 0.3127, 0.2, True), ("eval_spearman", 0.1174, 0.1, True),
     ("val_auc", 0.5, 0.05, False), ("val_auc", 0.5046, 0.0, False), ("val_acc", 0.7397, 0.05, False),
+    ("val_baseline_auc", 0.6386, 0.05, False),
 ])  # fmt: skip
 def test_a_ranking_that_is_the_same_to_the_last_digit_while_the_loss_moves_is_not_of_the_answers(
     name: str, score: float, moves: float, stated: bool

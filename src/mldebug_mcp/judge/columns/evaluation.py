@@ -47,6 +47,7 @@ from mldebug_mcp.judge.columns import (
     set_scores,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
@@ -576,6 +577,8 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.CORRELATION, Quantity.NDCG, Quantity.MRR)
+"""Scores that nearly any change of the answers moves, unlike a share of right ones."""
 MIN_SAME_RANKINGS = 5
 """Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
 MIN_LOSS_MOVE_SHARE = 0.02
@@ -585,14 +588,20 @@ MIN_LOSS_MOVE_SHARE = 0.02
 def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
     """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
 
-    Not this where the score is round, as that of equal answers is, or printed with two digits.
+    Not this where the score is round, as that of equal answers is, or printed with two digits; nor of a part, which may
+    be that of a baseline, or where another score of such a kind moves.
     """
     loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
     if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
         return
-    for score in columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS):
+    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
+    for score in whole_columns(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS):
         value = float(score.value[0])
-        if np.ptp(score.value) or float(f"{value:.2g}") == value or not np.array_equal(score.step, loss.step):
+        if (
+            any(np.ptp(other.value) for other in scores)
+            or float(f"{value:.2g}") == value
+            or not np.array_equal(score.step, loss.step)
+        ):
             continue
         yield DerivedFact.model_construct(
             fact="ranking_stands_still",
@@ -607,8 +616,6 @@ def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.CORRELATION, Quantity.NDCG, Quantity.MRR, Quantity.R2)
-"""Scores that nearly any change of the answers moves, unlike a share of right ones."""
 FAR_BACKWARDS = -0.4
 """How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
 LEARNS_AT_ALL = 0.1
