@@ -47,7 +47,6 @@ from mldebug_mcp.judge.columns import (
     set_scores,
     tail,
     training_loss,
-    whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
@@ -577,8 +576,10 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.CORRELATION, Quantity.NDCG, Quantity.MRR)
+_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.MRR)
 """Scores that nearly any change of the answers moves, unlike a share of right ones."""
+_OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
+"""Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
 MIN_SAME_RANKINGS = 5
 """Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
 MIN_LOSS_MOVE_SHARE = 0.02
@@ -588,27 +589,32 @@ MIN_LOSS_MOVE_SHARE = 0.02
 def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
     """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
 
-    Not this where the score is round, as that of equal answers is, or printed with two digits; nor of a part, which may
-    be that of a baseline, or where another score of such a kind moves.
+    The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
+    answers is, or printed with two digits; nor of a part with a name, as of a baseline, or where another such moves.
     """
     loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
     if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
         return
+    share = share_of_ones(run)[0]
+    is_learnt = share is not None and median(tail(loss)) < OF_CONSTANT * loss_of_guess(share)
     scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
-    for score in whole_columns(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS):
-        value = float(score.value[0])
+    if any(np.ptp(score.value) for score in scores):
+        return
+    for score in scores:
+        value, is_of_labels = float(score.value[0]), score.role is not None and score.role.quantity in _OF_LABELS
         if (
-            any(np.ptp(other.value) for other in scores)
+            any(word.isalpha() and word != "pr" for word in _parts(score))
+            or (is_of_labels and not is_learnt)
             or float(f"{value:.2g}") == value
-            or not np.array_equal(score.step, loss.step)
         ):
             continue
+        constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
         yield DerivedFact.model_construct(
             fact="ranking_stands_still",
             text=(
                 f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
-                f"{named(loss)} is {from_to(loss.value)}. Other answers rank rows in another order: the score is not "
-                "of these answers."
+                f"{named(loss)} is {from_to(loss.value)}{constant}. Other answers rank rows in another order: the "
+                "score is not of these answers."
             ),
             values={"score": value, "evaluations": float(len(score))},
             steps=[float(score.step[0])],
