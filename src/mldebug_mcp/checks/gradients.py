@@ -202,7 +202,8 @@ def layers_of(parts: Sequence[Part]) -> list[Part]:
     for part in parts:
         if part.depth is not None and part.level > 0:
             families[part.family].append(part)
-    return sorted(max(families.values(), key=len, default=[]), key=lambda part: part.depth or 0)
+    largest = max(families, key=lambda family: len(families[family]), default="")
+    return sorted(families[largest], key=lambda part: part.depth or 0)
 
 
 def ends_of(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:

@@ -273,7 +273,7 @@ def _silence(lines: Sequence[str]) -> str:
 def _clocks(lines: Sequence[str]) -> Iterator[tuple[float, bool, str]]:
     """Yield the times of lines that have one, whether they are records, and what else they say.
 
-    A line with a counter that says the same once more at another time is no new record.
+    A line with a counter that says the same once more at another time records nothing.
     """
     known = set[str]()
     for line in lines:

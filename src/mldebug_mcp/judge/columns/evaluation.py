@@ -590,7 +590,7 @@ def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
     """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
 
     The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
-    answers is, or printed with two digits; nor of a part with a name, as of a baseline, or where another such moves.
+    answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
     """
     loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
     if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
