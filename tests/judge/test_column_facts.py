@@ -849,6 +849,8 @@ def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training
     shares = {hypothesis.cause: hypothesis.probability for hypothesis in answer.hypotheses}
     differs = stated == "evaluation_differs"
     assert (shares["eval_mode_bug"] > shares["overfitting"]) is differs
+    dropped = run_of({"loss": falling(), "train_acc": rising}, evaluated, dropout=0.4)
+    assert (stated in facts(dropped)) is differs  # without dropout these rows do better than in training
     without = run_of({"loss": falling(), "train_acc": rising}, {"val_acc": evaluated["val_acc"]})
     assert {"evaluation_differs", "gap_between_rows"}.isdisjoint(facts(without))
 

@@ -107,6 +107,19 @@ def test_two_passes_over_the_same_rows_that_differ_are_not_in_evaluation_mode(
     assert any(hypothesis.cause == "eval_mode_bug" for hypothesis in answer.hypotheses[:1]) is stated
 
 
+@pytest.mark.parametrize("names", [("val_acc", "val_acc_1"), ("val_loss_1", "val_loss_2"), ("dev/f1", "dev_2/f1")])
+@pytest.mark.parametrize(("setting", "stated"), [({"eval_repeats": 2}, True), ({"n_val_passes": 3}, True),
+                                                 ({"eval_repeats": 1}, False), ({}, False)])  # fmt: skip
+def test_columns_with_a_number_are_of_the_same_rows_where_a_setting_repeats_evaluations(
+    names: tuple[str, str], setting: dict[str, int], stated: bool
+) -> None:
+    score = falling(0.15, 0.75, 40)
+    again = lambda step: score(step) * (1.02 if step % 20 else 0.97)  # noqa: E731
+    answer = diagnosed({"loss": falling(0.7, 0.2)}, dict(zip(names, (score, again), strict=True)), **setting)
+    assert ("evaluated_twice" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is stated
+
+
 def test_a_second_set_is_no_second_evaluation() -> None:
     evaluated = {"val_iou": falling(0.1, 0.7), "val2_iou": falling(0.1, 0.6)}
     assert "evaluated_twice" not in facts(diagnosed({"loss": falling(0.7, 0.2)}, evaluated))

@@ -119,6 +119,22 @@ def test_several_evaluations_of_the_last_weights_are_compared(
 
 
 @pytest.mark.parametrize("again", [
+    "re-scoring last.pt, pass {0}: *Acc@1 {1} loss {2}\n",
+    "Re-evaluating step_640.ckpt (repeat #{0}): loss {2} acc {1}\n",
+    "rechecking the same weights, round {0}: val_acc {1}, val_loss {2}\n",
+])  # fmt: skip
+@pytest.mark.parametrize(("other", "cause"), [(0.8418, "eval_mode_bug"), (0.8516, "healthy")])
+def test_two_evaluations_that_are_counted_without_how_many_there_are_are_compared(
+    again: str, other: float, cause: str, tmp_path: Path
+) -> None:
+    lines = again.format(1, 0.8516, 0.25) + again.format(2, other, 0.25 + 0.8516 - other)
+    (tmp_path / "train_log.txt").write_text(EPOCHS + "\n" * 20 + lines)
+    answer = diagnose_run(tmp_path / "train_log.txt")
+    assert any(fact.fact == "evaluated_twice" for fact in answer.sheet.facts) is (cause != "healthy")
+    assert answer.hypotheses[0].cause == cause
+
+
+@pytest.mark.parametrize("again", [
     "11:15:2{0} INFO final - checkpoint step 640 pass {0}/3 val_loss={1} val_acc=0.81\n",
     "Final evaluation of best.pt, repeat {0}/3: valid loss: {1}\n",
     "[2026-01-02 10:11:12] same weights again ({0}/3) | eval_loss {1}\n",

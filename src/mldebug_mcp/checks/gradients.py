@@ -150,10 +150,14 @@ def pinned(norm: Series) -> tuple[float, float, float] | None:
     return highest, float(at.mean()), float(norm.step[int(np.argmax(at))])
 
 
-def parts_of(run: Run) -> tuple[Part, ...]:
-    """Return the parts of the model whose gradient norms are logged, in the order of their names."""
+def parts_of(run: Run, records: int | None = None) -> tuple[Part, ...]:
+    """Return the parts of the model whose gradient norms are logged, in the order of their names.
+
+    Their levels are those of all records, or of the first ones where a number of them is given.
+    """
     found = {}
-    for series, values in _sizes(run):
+    for series, sizes in _sizes(run):
+        values = sizes[:records]
         role = series.role
         if not len(values) or (role is not None and role.is_whole and not role.namespace):
             continue
@@ -186,20 +190,23 @@ def _place_of(series: Series) -> str:
     return match["part"] if match is not None else series.name
 
 
+def layers_of(parts: Sequence[Part]) -> list[Part]:
+    """Return the largest family of layers with a gradient, the first layer first."""
+    families: dict[str, list[Part]] = defaultdict(list)
+    for part in parts:
+        if part.depth is not None and part.level > 0:
+            families[part.family].append(part)
+    largest = max(families, key=lambda family: len(families[family]), default="")
+    return sorted(families[largest], key=lambda part: part.depth or 0)
+
+
 def ends_of(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:
     """Return the ends of the largest family of layers, else those that are named as the ends of the model.
 
     With them stand the number of layers, and the rank correlation of their levels with depth. None if there are too few
     layers and not both ends.
     """
-    families: dict[str, list[Part]] = defaultdict(list)
-    for part in parts:
-        if part.depth is not None and part.level > 0:
-            families[part.family].append(part)
-    if not families:
-        return _between_ends(parts)
-    largest = max(families, key=lambda family: len(families[family]))
-    layers = sorted(families[largest], key=lambda part: part.depth or 0)
+    layers = layers_of(parts)
     if len(layers) < LEAST_LAYERS:
         return _between_ends(parts)
     order = monotone(np.array([part.level for part in layers]))

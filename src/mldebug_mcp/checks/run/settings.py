@@ -575,11 +575,28 @@ def _all_tokens_count(run: Run) -> Evidence | None:
 
     The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
     """
-    rows = run.facts.effective_batch
     counted_tokens = run.with_role(Quantity.LOSS_TOKENS, phase="train")
     batch_tokens = [*run.with_role(Quantity.BATCH_TOKENS, phase="train"), *_called(run, _TOKENS)]
     trained, every = (next((series.finite for series in of), None) for of in (counted_tokens, batch_tokens))
-    if trained is None or every is None or len(trained) < MIN_LABEL_RECORDS:
+    return None if trained is None or every is None else _without_mask(run, trained, every)
+
+
+def places_counted(run: Run) -> Evidence | None:
+    """Return that each record trains on all places of rows of the configured length, prompts and padding included."""
+    rows, length = run.facts.effective_batch, _length_of_rows(run)
+    trained = next((series.finite for series in run.with_role(Quantity.LOSS_TOKENS, phase="train")), None)
+    if trained is None or not rows or not length:
+        return None
+    every = Series(
+        f"places in {figure(rows)} rows of {figure(length)}", trained.step, np.full(len(trained), rows * length)
+    )
+    return _without_mask(run, trained, every)
+
+
+def _without_mask(run: Run, trained: Series, every: Series) -> Evidence | None:
+    """Return that each record trains on all of some tokens, or on all but the first of each row."""
+    rows = run.facts.effective_batch
+    if len(trained) < MIN_LABEL_RECORDS:
         return None
     steps, total, count = aligned(every, trained)
     left_out = total - count

@@ -24,8 +24,10 @@ from mldebug_mcp.checks.curve import (
     start_level,
 )
 from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_averaged_weights
+from mldebug_mcp.checks.gradients import layers_of, parts_of
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
@@ -493,6 +495,42 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"norm": first, "loss": began},
         steps=[step],
+    )
+
+
+MIN_BACKWARD_GROWTH = 30.0
+"""Times the gradient norm of the last layer that the first one has. Chosen: a sound start keeps it within ten."""
+MIN_GROWTH_BETWEEN = 3.0
+"""Times the same that the next layer has. Chosen: inputs in raw units make the gradient of the first layer alone large.
+"""
+NOT_LEARNT = 0.4
+"""Share of its start that the loss keeps where such gradients hold learning up. Chosen: what is learnt keeps less."""
+
+
+def norm_grows_backwards(run: Run) -> Iterator[DerivedFact]:
+    """Yield that gradients grow from layer to layer back to the first one in the first records.
+
+    Not this where the loss is learnt all the same, or where the norm of the whole model states it.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    layers = layers_of(parts_of(run, LEAST_PAIRS))
+    norms = np.array([layer.level for layer in layers])
+    if loss is None or len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * float(loss.value[0]):
+        return
+    grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
+    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, float(loss.step[0])):
+        return
+    if any(norm_huge_at_start(run)):
+        return
+    yield DerivedFact.model_construct(
+        fact="norm_grows_backwards",
+        text=(
+            f"in the first records {layers[0].name} is {figure(norms[0])}, {layers[1].name} {figure(norms[1])} and "
+            f"{layers[-1].name} {figure(norms[-1])}: the gradient grows from layer to layer on its way back to the "
+            "input. A sound start keeps layers within ten times of one another."
+        ),
+        values={"first": float(norms[0]), "last": float(norms[-1]), "layers": float(len(layers))},
+        steps=[float(loss.step[0])],
     )
 
 

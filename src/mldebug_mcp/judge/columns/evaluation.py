@@ -576,6 +576,52 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.MRR)
+"""Scores that nearly any change of the answers moves, unlike a share of right ones."""
+_OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
+"""Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
+MIN_SAME_RANKINGS = 5
+"""Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
+MIN_LOSS_MOVE_SHARE = 0.02
+"""Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
+
+
+def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
+
+    The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
+    answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
+    """
+    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
+    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
+        return
+    share = share_of_ones(run)[0]
+    is_learnt = share is not None and median(tail(loss)) < OF_CONSTANT * loss_of_guess(share)
+    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
+    if any(np.ptp(score.value) for score in scores):
+        return
+    for score in scores:
+        value, is_of_labels = float(score.value[0]), score.role is not None and score.role.quantity in _OF_LABELS
+        if (
+            any(word.isalpha() and word != "pr" for word in _parts(score))
+            or (is_of_labels and not is_learnt)
+            or float(f"{value:.2g}") == value
+        ):
+            continue
+        constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
+        yield DerivedFact.model_construct(
+            fact="ranking_stands_still",
+            text=(
+                f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
+                f"{named(loss)} is {from_to(loss.value)}{constant}. Other answers rank rows in another order: the "
+                "score is not of these answers."
+            ),
+            values={"score": value, "evaluations": float(len(score))},
+            steps=[float(score.step[0])],
+        )
+        return
+
+
 FAR_BACKWARDS = -0.4
 """How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
 LEARNS_AT_ALL = 0.1
@@ -1172,7 +1218,8 @@ LEAST_GAP = 0.15
 def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
     """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out.
 
-    All three are of one part, such as the cross-entropy in a sum of losses.
+    All three are of one part, such as the cross-entropy in a sum of losses. Not this where they do as in training and
+    dropout makes that harder: evaluation without it does better on them.
     """
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         again = next(filter(_is_of_training_rows, columns_of(run, quantity, least=LEAST_PAIRS)), None)
@@ -1194,7 +1241,7 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         if gap < LEAST_GAP * max(abs(high), abs(low)):
             continue
         way = (middle - low) / (high - low)
-        if AS_NEAR < way < 1 - AS_NEAR:
+        if AS_NEAR < way < 1 - AS_NEAR or (abs(way) <= AS_NEAR and harder_in_training(run)):
             continue
         fact, expected = "gap_between_rows", "They do as well as in training, so the gap is one between rows."
         if way >= 1 - AS_NEAR:
@@ -1226,11 +1273,20 @@ def _parts(series: Series) -> frozenset[str]:
 
 
 _AGAIN = regex(
-    r"(?:re_?run|re_?eval(?:uated)?|again|repeat(?:ed)?|twice|(?:second|2nd)_(?:pass|run)|(?:pass|run)_?2)",
+    r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
+    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2)",
     re.IGNORECASE,
-    needs=("run", "eval", "again", "repeat", "twice", "pass"),
 )
 """What the name of an evaluation holds that was made again."""
+_NUMBERED = regex(r"_?[12](?=$|[_/.])")
+"""What it ends with where a setting repeats evaluations: without such a setting a number may be that of another set."""
+_REPEATED = regex(
+    r"(?:eval|val|valid|validation|test)(?:uation)?_(?:repeats?|repetitions|passes|reruns|runs|rounds|times)"
+    r"|(?:n|num|repeat)_(?:eval|val|valid|validation)s?(?:_(?:repeats|passes|runs|rounds))?",
+    re.IGNORECASE,
+    needs=("eval", "val", "test"),
+)
+"""A setting that gives how many times the same rows are evaluated."""
 AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 
@@ -1272,7 +1328,7 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     for series in sorted(evaluations, key=lambda series: series.name):
         if _TURN.search(series.name) is not None and len(series) == 1:
             turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
-    enough = {place: values for place, values in turns.items() if len(values) >= LEAST_PAIRS and min(values) > 0}
+    enough = {place: values for place, values in turns.items() if len(values) > 1 and min(values) > 0}
     off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}
     place = max(off, key=lambda each: off[each], default=None)
     if place is None or off[place] < AS_EXACT:
@@ -1290,7 +1346,10 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
 
 def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
     """Return how far an evaluation that was made again is off the first, if it is, with both names and their values."""
-    if (word := _AGAIN.search(again)) is None:
+    word, role = _AGAIN.search(again), run[again].role
+    if word is None and role is not None and role.is_evaluation and _repeats_evaluations(run):
+        word = _NUMBERED.search(again)
+    if word is None:
         return None
     before, after = again[: word.start()], again[word.end() :]
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
@@ -1301,6 +1360,12 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
     return (off, once, again, values) if off >= AS_EXACT else None
+
+
+def _repeats_evaluations(run: Run) -> bool:
+    """Say whether a setting has the same rows evaluated several times."""
+    times = (each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part))
+    return any(isinstance(value, int | float) and value > 1 for value in times)
 
 
 # What the inputs of training and of evaluation are like, by statistics that no update moves.

@@ -20,7 +20,7 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_level import silences_at_end
 from mldebug_mcp.checks.run.loss_start import is_past_start
-from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
+from mldebug_mcp.checks.run.settings import SETTINGS, places_counted, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, percent
@@ -371,7 +371,8 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
-    counts = None if run.kind in POLICIES else prompts_counted(run)
+    if run.kind in POLICIES:
+        return
     meant = [
         setting
         for setting in run.settings.values()
@@ -379,6 +380,7 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         or (_PROMPTS_TOO.fullmatch(key) and flag_of(setting.value) is False)
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
+    counts = prompts_counted(run) or (places_counted(run) if meant else None)
     is_padding = counts is not None and "without_padding" in counts.values
     if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
@@ -499,7 +501,7 @@ NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
 
 def repeats_itself(run: Run) -> Iterator[DerivedFact]:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    if run.facts.tokens is None or (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else float(low.step[int(np.argmax(low.value <= NEXT_KNOWN))])

@@ -438,10 +438,11 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     if run.kind != "preference":
         return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    train = whole_columns(run, *shares, phase="train")
+    judged = [series for series in _of_sets(run, *shares) if _by_people(series)]
+    others = {series.name for series in judged}
+    train = [series for series in whole_columns(run, *shares, phase="train") if series.name not in others]
     held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
     if pairs is not None and _by_people(pairs):
         margins = []  # those are of the whole set
@@ -462,7 +463,7 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
     yield DerivedFact.model_construct(
-        fact="pairs_contradict",
+        fact="source_contradicts" if _by_people(pairs) else "pairs_contradict",
         text=(
             f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
             f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
@@ -488,8 +489,8 @@ def _of_pairs(shares: Sequence[Series]) -> list[Series]:
 
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
-    shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
-    sources = [series for series in shares if series.role and series.role.part and not _is_written(series)]
+    shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
+    sources = [series for series in shares if _set_of(series) and not _is_written(series)]
     ends = sorted((median(tail(series)), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
@@ -565,9 +566,25 @@ def _is_written(series: Series) -> bool:
     return not _WRITTEN.isdisjoint(pieces_of(named(series)))
 
 
+def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:
+    """Return columns of evaluation, and those of named sets at its steps: `gold/accuracy`, `panel_acc`."""
+    evaluated = run["eval_loss"].finite.step if "eval_loss" in run else np.empty(0)
+    return [
+        series
+        for series in columns_of(run, *quantities, least=FEWEST_EVALUATIONS)
+        if (role := series.role) is not None
+        and (role.is_evaluation or (not role.phase and _set_of(series) and np.array_equal(series.step, evaluated)))
+    ]
+
+
+def _set_of(series: Series) -> list[str]:
+    """Return the words of the set that a score is of, by the name of the score."""
+    return [] if series.role is None else [*series.role.part.split(), *pieces_of(series.role.namespace)]
+
+
 def _by_people(series: Series) -> bool:
     """Say whether a score is of a set of pairs that people or checks have judged, by the name of the set."""
-    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split()) and not _is_written(series)
+    return not JUDGED.isdisjoint(_set_of(series)) and not _is_written(series)
 
 
 EARLY_RECORDS_SHARE = 0.1

@@ -1045,6 +1045,11 @@ SMALL_NORM = 200.0
 """Norm of all weights of a small language model, at most. Chosen: those that people tune have more than 400."""
 
 
+SAME_NORM = 1e-3
+"""Share by which the norm of all weights moves at most in a run that hardly moves them. Chosen: new weights that learn
+change it by some per cent."""
+
+
 def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
 
@@ -1089,8 +1094,11 @@ def _norm_of_small_model(run: Run) -> float | None:
 def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
     """Say whether an optimizer that is not named moves weights by a small share of their norm as plain descent, too."""
     gradient = next(iter(whole_columns(run, Quantity.GRADIENT_NORM)), None)
-    if run.facts.optimizer.name or norm is None or gradient is None:
+    if run.facts.optimizer.name or norm is None:
         return False
+    if gradient is None:
+        norms = whole_columns(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+        return any(float(np.ptp(each.value)) <= SAME_NORM * norm for each in norms if median(each.value) == norm)
     return rates * median(gradient.value) <= MOST_MOVED * norm
 
 

@@ -757,9 +757,10 @@ _FORMS = (
           r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)"),
     # A phase behind the level that stands apart from its metrics: "INFO - val    loss: 0.52  acc: 0.84".
     _Form("- ", r"\g<phase> ", r"(?<=- )(?P<phase>val|valid|eval|test) {2,}(?=[a-z]{2,}\w*[:=] ?\d)"),
-    # Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45".
-    _Form("e", r"evaluated_again=\g<time>, ",
-          r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:"),
+    # Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45", "..., pass 2: ...".
+    _Form("e", r"evaluated_again=\g<time>\g<pass>, ",
+          r"^\W{0,8}re-?(?:valid|eval|test|scor|check|runn)[a-z]{1,9}\b[^:=]{0,80}?(?:[ (](?P<time>\d{1,2})/\d{1,2}"
+          r"|\b(?:pass|repeat|repetition|time|turn|round)[ #]{1,2}(?P<pass>\d{1,2}))\)?\s?:"),
     # The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45".
     _Form("/", r"evaluated_again=\g<turn>, ", _AGAIN_OF_SAME),
     # The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31".
