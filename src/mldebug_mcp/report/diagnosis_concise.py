@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import credence
 from mldebug_mcp.judge.run_verdict import whole_clauses, whole_sentences
@@ -34,6 +35,11 @@ Step = Callable[[Sheet], Sheet]
 _CHARACTERS_BETWEEN_LINES = 2
 """Characters between two lines in JSON, besides their quotation marks."""
 _ALSO = "also logged (read_metric shows them): "
+_LAST_VALUES = regex(r"(?s)(?<=; )([^;:]*): [^;]*((?:; [^;:]*)*)$")
+MAX_ALSO_LOGGED = 1200
+"""Characters of that line, with the values at both ends."""
+MIN_SHARE_BEYOND_ENDS = 0.3
+"""Share of its range by which a curve goes beyond its first and last values where that is said. Chosen: by hand."""
 LEAST_NAMED = 60
 """Characters of that line where room is short."""
 
@@ -92,8 +98,22 @@ def _sheet_lines_brief(quantity: QuantityFact) -> QuantityFact:
 
 
 def _ends(curve: CurveFact) -> str:
-    name, first, last = shorten(curve.name, SHORT_NAME), figure(curve.first), figure(curve.last)
-    return f"{name}: {last}" if first == last else f"{name}: {first} to {last}"
+    """Return a curve by its first and last values, with an extreme that lies beyond both by a share of the way."""
+    name = shorten(curve.name, SHORT_NAME) + (f" in {curve.unit}" if curve.unit else "")
+    first, last, low, high = curve.first, curve.last, curve.low, curve.high
+    beyond = [
+        (distance, word, value, step)
+        for distance, word, value, step in (
+            (min(first, last) - low, "low", low, curve.low_at), (high - max(first, last), "high", high, curve.high_at)
+        )
+        if distance > MIN_SHARE_BEYOND_ENDS * (high - low)
+    ]  # fmt: skip
+    turn = ""
+    if beyond:
+        _, word, value, step = max(beyond)
+        turn = f" ({word} {figure(value)} at {figure(step)})"
+    ends = figure(last) if first == last else f"{figure(first)} to {figure(last)}"
+    return f"{name}: {ends}{turn}"
 
 
 def _without_columns(kept: Callable[[QuantityFact], bool], sheet: Sheet) -> Sheet:
@@ -101,16 +121,16 @@ def _without_columns(kept: Callable[[QuantityFact], bool], sheet: Sheet) -> Shee
     for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
         if not kept(quantity_fact):
             left = [*sheet.quantities[:place], *sheet.quantities[place + 1 :]]
-            named = _also_logged(quantity_fact.curves[0].name, sheet.not_judged)
+            named = _also_logged(_ends(quantity_fact.curves[0]), sheet.not_judged)
             return sheet.model_copy(update={"quantities": left, "not_judged": named})
     return sheet
 
 
-def _also_logged(name: str, lines: Iterable[str]) -> list[str]:
-    """Return what was not judged with the name of one more column."""
-    names = [line.removeprefix(_ALSO) for line in lines if line.startswith(_ALSO)]
-    also = _ALSO + ", ".join([shorten(name, SHORT_NAME), *names])
-    return [*(line for line in lines if not line.startswith(_ALSO)), shorten(also, 300)]
+def _also_logged(ends: str, lines: Iterable[str]) -> list[str]:
+    """Return what was not judged with the first and last values of one more column."""
+    others = [line.removeprefix(_ALSO) for line in lines if line.startswith(_ALSO)]
+    also = _ALSO + "; ".join([ends, *others])
+    return [*(line for line in lines if not line.startswith(_ALSO)), shorten(also, MAX_ALSO_LOGGED)]
 
 
 def _fewer_settings(least: int, sheet: Sheet) -> Sheet:
@@ -141,6 +161,12 @@ def _shorter_facts(sheet: Sheet) -> Sheet:
     return sheet.model_copy(update={"facts": facts})
 
 
+def _fewer_values(sheet: Sheet) -> Sheet:
+    """Leave out the values of the last of the columns that are logged too, and keep its name."""
+    lines = [_LAST_VALUES.sub(r"\1\2", line) if line.startswith(_ALSO) else line for line in sheet.not_judged]
+    return sheet.model_copy(update={"not_judged": lines})
+
+
 def _fewer_names(sheet: Sheet) -> Sheet:
     """Name only the first of the columns that are logged too."""
     lines = [shorten(line, LEAST_NAMED) if line.startswith(_ALSO) else line for line in sheet.not_judged]
@@ -151,6 +177,10 @@ def _matters(quantity_fact: QuantityFact) -> bool:
     return quantity_fact.matters
 
 
+def _is_decisive(quantity_fact: QuantityFact) -> bool:
+    return quantity_fact.decides
+
+
 def _decides(quantity_fact: QuantityFact) -> bool:
     return quantity_fact.decides or quantity_fact.name in ("loss", "reward")
 
@@ -159,7 +189,8 @@ _STEPS: tuple[Step, ...] = (
     partial(_fewer_settings, 36), partial(_briefly, _matters), partial(_fewer_settings, 20),
     partial(_fewer_events, LEAST_EVENTS), partial(_without_columns, _matters), partial(_fewer_settings, 12),
     _shorter_events, _shorter_facts, partial(_briefly, _decides), partial(_fewer_events, 1),
-    partial(_fewer_settings, 4), partial(_without_columns, _decides), _fewer_names,
+    partial(_fewer_settings, 4), partial(_without_columns, _decides), partial(_briefly, _is_decisive),
+    _fewer_values, _fewer_names,
 )  # fmt: skip
 """What is left out, in this order."""
 
