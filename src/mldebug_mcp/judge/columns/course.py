@@ -106,6 +106,8 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
+"""How a score is averaged over classes, which is no part of what it is measured on."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 
@@ -114,6 +116,8 @@ def _halves(run: Run, frozen: Series) -> bool:
     """Say whether the loss of its phase halves while a score is the same from the first record on."""
     name = "eval_loss" if frozen.role is not None and frozen.role.phase == "eval" else "loss"
     if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.role.quantity in LOSSES:
+        return False
+    if not set(frozen.role.part.split()) <= _OVER_CLASSES:  # of a set or a part of its own, whose loss may be another
         return False
     loss = run[name].finite.value
     return len(loss) >= MIN_RECORDS_FOR_LEVEL // 2 and 0 < float(loss[-1]) <= HALVED * float(loss[0])
