@@ -32,7 +32,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
     course.stages_explain_jumps, course.scaled_at_once, course.batch_comes_again,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict,
-    policies.writing_falls_with_pairs, policies.cut_ones_earn,
+    policies.writing_falls_with_pairs, policies.picks_worse_than_chance, policies.cut_ones_earn,
     policies.training_pairs_behind,
     policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
     course.norm_huge_at_start, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
