@@ -637,6 +637,12 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_ROWS_IN_FRONT = regex(
+    r"^(?=.{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)(?:\b|_))(?P<head>[^\d=|:\[({]{0,40}?)(?<![^\W_])"
+    r"[\[(]?(?:batch[ _]?size|bsz?)(?: ?[=:] ?| )(?P<rows>\d{1,6})(?:[\])]? ?[:|,]|[\])])\s",
+    re.IGNORECASE,
+)
+"""The same in front of all values: "[bs 8] val_loss=1.25", "eval (bs=8): loss 1.25", "bsz 8 | eval loss 1.25"."""
 _ONCE_MORE = regex(
     r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
 )
@@ -862,6 +868,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
+    ("b", _ROWS_IN_FRONT, r"\g<head>batch_size=\g<rows>, "),
     ("- ", _PHASE_APART, r"\g<phase> "),
     ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
