@@ -211,3 +211,24 @@ def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells
     answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
     assert ("held_out_sets_disagree" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize(("settings", "norm", "lost", "leads"), [
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 4}, None, "at random", "healthy"),
+    ({"poisson_sampling": True}, None, "at random", "healthy"), ({}, 1.0, "at random", "healthy"),
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 64}, None, "at random", "invalid_math"),
+    ({"poisson_sampling": False}, None, "at random", "invalid_math"),
+    ({}, math.nan, "at random", "invalid_math"), ({"poisson_sampling": True}, None, "each 25", "invalid_math"),
+])  # fmt: skip
+def test_a_loss_that_is_lost_in_single_batches_at_random_and_leaves_no_trace_is_that_of_empty_ones(
+    settings: dict[str, Any], norm: float | None, lost: str, leads: str
+) -> None:
+    at = {step for step in range(1, 201) if (step % 25 == 0 if lost == "each 25" else NOISE[step + 400] > 1.7)}
+    loss = falling(2.3, 0.6, 50)
+    columns = {"loss": lambda step: math.nan if step in at else loss(step)}
+    if norm is not None:
+        columns["grad_norm"] = lambda step: norm if step in at else 1 + 0.1 * float(NOISE[step])
+    answer = diagnosed(columns, {"eval_loss": falling(2.3, 0.62, 50)}, **settings)
+    assert answer.hypotheses[0].cause == leads
+    assert ("empty_batches" in facts(answer)) is (leads == "healthy")
+    assert answer.hypotheses[0].probability < 0.8 or "lost_by_chance" not in facts(answer)

@@ -23,7 +23,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.sum_stops,
     trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
-    trained.lost_with_gradient, trained.lost_at_once,
+    trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting,
@@ -132,6 +132,7 @@ with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "empty_batches": ("loss_nonfinite", "loss_nonfinite_passes", "nonfinite_recurs"),
     "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (
         "loss_above_start",
