@@ -249,13 +249,6 @@ def _shape(levels: Floats) -> Floats:
     return np.asarray(levels - levels.mean() - min(slope, 0.0) * place)
 
 
-def _records_per_pass(run: Run, loss: Series) -> int | None:
-    """Return the records of a pass over the data; None where that is unknown, or passes have unequal numbers."""
-    epoch = epochs_of(run, loss)
-    lengths = [] if epoch is None else list(map(len, whole_passes(loss.value, epoch)))
-    return lengths[0] if lengths[1:] and np.ptp(lengths[:-1]) == 0 else None
-
-
 # By how much the training loss falls where one pass over the data ends and the next begins.
 
 
@@ -482,7 +475,8 @@ MIN_PAIRS_AT_LAG = 30
 MEASURE_SAME_ORDER_SIGMAS = 6.5
 """Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
 SAME_ORDER_SIGMAS_OF_PASS = 4.0
-"""The same at the length of a pass, where it is known. Fitted: no run of another order in benchmarks/corpus has 3.5."""
+"""The same at the length of a pass whose stretches show a pattern. Fitted: no run of another order in benchmarks/corpus
+has 3.5."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
 
@@ -497,7 +491,7 @@ def comes_again(values: Floats, of_pass: int | None = None) -> tuple[int, float,
 
     Args:
         values: Evenly spaced values, in time order, shape (n,).
-        of_pass: The records of a pass over the data, if known: a distance that needs less to be clear.
+        of_pass: The records of a pass with a pattern, if there is one: a distance that needs less to be clear.
     """
     if len(values) < MIN_RECORDS_FOR_PASS:
         return None
@@ -554,6 +548,16 @@ MIN_HARD_PLACE_SPREADS = 4.0
 (benchmarks/faults and loops), pockets of bad rows 4.7 to 14."""
 
 
+def _records_of_pattern(run: Run, loss: Series) -> int | None:
+    """Return the records of a pass whose stretches go up and down as in each other; None where that is not known."""
+    try:
+        epoch = epochs_of(run, loss) if loss_pattern_by_epoch(run) else None
+    except CannotTell:
+        return None
+    lengths = [] if epoch is None else list(map(len, whole_passes(loss.value, epoch)))
+    return lengths[0] if lengths[1:] and np.ptp(lengths[:-1]) == 0 else None
+
+
 def batches_recur(run: Run) -> Evidence | None:
     """What single records of the loss differ in from their neighbours comes again, record by record, at one distance.
 
@@ -565,7 +569,7 @@ def batches_recur(run: Run) -> Evidence | None:
     loss, spacing = last_records(run["loss"].finite, "a distance")
     values = loss.value
     values = np.log(values) if positive(values) else values
-    found = comes_again(values, _records_per_pass(run, loss))
+    found = comes_again(values, _records_of_pattern(run, loss))
     if found is None:
         return None
     lag, correlation, pairs = found
