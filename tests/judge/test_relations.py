@@ -66,6 +66,30 @@ def test_pairs_that_are_learnt_against_a_panel_are_labelled_the_other_way(end: f
     assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
 
 
+@pytest.mark.parametrize(("pick", "usual", "picked", "right", "stated"), [
+    ("best_of_8_human_score", "first_of_8_human_score", 0.27, 0.9, True),
+    ("eval/gold_quality_bon16", "eval/gold_quality_random", -0.4, 0.8, True),
+    ("val_judge_bo16", "val_judge_bo1", 0.35, 0.7, True), ("top1_human_rating", "mean_human_rating", 0.3, 0.9, True),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.6, 0.9, False),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.43, 0.9, False),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.27, 0.55, False),
+    ("best_of_8_human_errors", "first_of_8_human_errors", 0.27, 0.9, False),
+])  # fmt: skip
+def test_a_ranker_whose_picks_are_worse_than_any_answer_has_pairs_the_other_way_round(
+    pick: str, usual: str, picked: float, right: float, stated: bool
+) -> None:
+    def accuracy(step: int) -> float:
+        return right - (right - 0.5) * math.exp(-step / 30)
+
+    columns = {"loss": falling(0.69, 0.5), "accuracy": accuracy, "margin": lambda step: step / 200}
+    scores = {pick: falling(picked + 0.02, picked), usual: still(0.45)}
+    answer = diagnosed(
+        columns, {"eval_loss": falling(0.69, 0.52), "eval_accuracy": accuracy} | scores, task="reward model"
+    )
+    assert ("picks_worse_than_chance" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
+
+
 @pytest.mark.parametrize(("end", "eval_end", "task", "stated"), [
     (0.0, 0.01, "ops lm", True), (0.8, 0.01, "ops lm", False), (0.0, 4.0, "ops lm", False),
     (0.0, 0.01, "image classification", False),
@@ -233,3 +257,24 @@ def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells
     answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
     assert ("held_out_sets_disagree" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize(("settings", "norm", "lost", "leads"), [
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 4}, None, "at random", "healthy"),
+    ({"poisson_sampling": True}, None, "at random", "healthy"), ({}, 1.0, "at random", "healthy"),
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 64}, None, "at random", "invalid_math"),
+    ({"poisson_sampling": False}, None, "at random", "invalid_math"),
+    ({}, math.nan, "at random", "invalid_math"), ({"poisson_sampling": True}, None, "each 25", "invalid_math"),
+])  # fmt: skip
+def test_a_loss_that_is_lost_in_single_batches_at_random_and_leaves_no_trace_is_that_of_empty_ones(
+    settings: dict[str, Any], norm: float | None, lost: str, leads: str
+) -> None:
+    at = {step for step in range(1, 201) if (step % 25 == 0 if lost == "each 25" else NOISE[step + 400] > 1.7)}
+    loss = falling(2.3, 0.6, 50)
+    columns = {"loss": lambda step: math.nan if step in at else loss(step)}
+    if norm is not None:
+        columns["grad_norm"] = lambda step: norm if step in at else 1 + 0.1 * float(NOISE[step])
+    answer = diagnosed(columns, {"eval_loss": falling(2.3, 0.62, 50)}, **settings)
+    assert answer.hypotheses[0].cause == leads
+    assert ("empty_batches" in facts(answer)) is (leads == "healthy")
+    assert answer.hypotheses[0].probability < 0.8 or "lost_by_chance" not in facts(answer)

@@ -694,6 +694,26 @@ def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompt
     assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))
 
 
+@pytest.mark.parametrize(("columns", "name", "ends", "stated"), [
+    ({"target_tokens": 16 * ROW}, "eval_answer_tokens_per_sample", 0.3, True),
+    ({"loss_tokens": 16 * ROW}, "val_mean_reply_length", 0.5, True),
+    ({"loss_tokens_per_seq": ROW - 1}, "test/answer_len", 0.2, True),
+    ({"target_tokens": 16 * ROW}, "eval_answer_tokens_per_sample", 1.8, False),
+    ({"target_tokens": 16 * 5}, "eval_answer_tokens_per_sample", 0.3, False),
+])  # fmt: skip
+def test_an_evaluation_of_short_answers_that_parts_from_training_on_whole_rows_leaves_prompts_out(
+    columns: dict[str, float], name: str, ends: float, stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.9 + 1.3 * np.exp(-STEPS / 12), 0.004)}
+        | {name: value * np.ones(len(STEPS)) for name, value in columns.items()},
+        evaluated={"eval_loss": np.linspace(2.3, ends, 8), name: np.full(8, 4.3)},
+        settings={"seq_len": ROW + 1, "vocab_size": 40, "batch_size": 16, "learning_rate": 1e-3},
+    )
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
 @pytest.mark.parametrize(("counted", "evaluated", "settings", "stated"), [
     (464, 1280, {"n_val": 128}, True), (270, 704, {"num_val_samples": 64}, True), (464, 700, {"eval_size": 70}, True),
     (160, 1280, {"n_val": 128}, False), (464, 3712, {"n_val": 128}, False), (464, 1280, {}, False),

@@ -63,6 +63,26 @@ def test_an_evaluation_that_is_made_again_with_fewer_rows_at_once_is_compared(
     assert any(fact.fact == "evaluation_by_rows_at_once" for fact in answer.sheet.facts) is (cause != "healthy")
 
 
+@pytest.mark.parametrize("line", [
+    "  bs={0:<5} {3:.3f} ms/sample  loss {1}  acc {2}\n", "bsz {0} | eval loss {1} | eval acc {2}\n",
+    "val batch_size={0}: loss={1}\n", "eval (bs={0}): loss {1}, acc {2}\n", "[bs {0}] val_loss={1} val_acc={2}\n",
+])  # fmt: skip
+@pytest.mark.parametrize(("losses", "accuracies", "cause"), [
+    ((0.16, 0.19, 0.81, 2.51), (0.98, 0.97, 0.75, 0.26), "eval_mode_bug"),
+    ((0.16, 0.16, 0.17, 0.16), (0.98, 0.98, 0.98, 0.98), "healthy"),
+])  # fmt: skip
+def test_closing_evaluations_at_several_batch_sizes_are_compared(
+    line: str, losses: tuple[float, ...], accuracies: tuple[float, ...], cause: str, tmp_path: Path
+) -> None:
+    sizes = zip((128, 32, 8, 1), losses, accuracies, strict=True)
+    lines = (line.format(rows, loss, accuracy, 2 / rows) for rows, loss, accuracy in sizes)
+    (tmp_path / "nohup.out").write_text(EPOCHS + "serving check on the validation files\n" + "".join(lines))
+    answer = diagnose_run(tmp_path / "nohup.out")
+    assert points(read_run(tmp_path / "nohup.out"), "eval_loss_bs1") == {14.0: losses[-1]}
+    assert any(fact.fact == "evaluation_by_rows_at_once" for fact in answer.sheet.facts) is (cause != "healthy")
+    assert answer.hypotheses[0].cause == cause
+
+
 def test_a_sweep_over_the_rows_at_once_stands_at_the_last_step(tmp_path: Path) -> None:
     sweep = TIMM.format(rows=8, acc=86.7) + TIMM.format(rows=256, acc=98.9)
     run = read(tmp_path, EPOCHS + "\n" * 20 + sweep)
@@ -241,6 +261,21 @@ def test_evaluations_that_a_log_repeats_at_its_last_step_are_compared(
 def test_a_loss_of_a_last_line_alone_is_not_that_of_training(name: str, tmp_path: Path) -> None:
     last = EVALUATED.format(step=360, loss=0.3) * 3 + "exported model.onnx check (n=320): loss: 0.1017\n"
     assert len(read(tmp_path, counted_run(name) + last)["loss"]) == 36
+
+
+@pytest.mark.parametrize("line", [
+    "final test of last.pt: n=320 loss 0.2443 acc 0.9167\n", "train split, same pass: n=1600 loss 0.2484 acc 0.91\n",
+    "val: n=640 loss 0.25\n",
+])  # fmt: skip
+def test_a_number_of_rows_behind_words_is_no_step(line: str, tmp_path: Path) -> None:
+    run = read(tmp_path, counted_run("train/loss") + line)
+    assert run["loss"].step.tolist() == list(range(10, 361, 10))
+    assert run.last_step == 360
+
+
+def test_a_letter_that_counts_in_front_of_all_values_is_a_step(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"INFO train: n={at} loss {2 / at:.4f}\n" for at in range(10, 210, 10)))
+    assert run["loss"].step.tolist() == list(range(10, 210, 10))
 
 
 def test_numbers_by_name_behind_the_mark_of_copies_are_of_an_evaluation(tmp_path: Path) -> None:

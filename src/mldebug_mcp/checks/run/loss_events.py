@@ -124,6 +124,9 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
         return []
     if not _stands_out(top, _farthest(np.log(rest)) if positive(rest) else None):
         return []
+    sides = (rest[top.at - _LEVEL_RECORDS_PER_SIDE : top.at], rest[top.at + 1 :][:_LEVEL_RECORDS_PER_SIDE])
+    if float(rest[top.at]) - max(map(median, sides)) < height / 2:
+        return []  # the last record before a fall to another level, or the first behind a rise
     high = [at for at in (top.at - 1, top.at, top.at + 1) if rest[at] > top.level + height / 2]
     return [Spike(fall + high[0], fall + high[-1], fall + top.at, top.level, height, recovered=True)]
 

@@ -428,10 +428,9 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
         for name, setting in run.settings.items()
         if _LENGTH_OF_ANSWERS.fullmatch(setting.key.rpartition("/")[2])
     ]
+    logged = [series for series in run.with_role(Quantity.COMPLETION_LENGTH) if len(series.finite)]
     lengths += [
-        (series.logged_as or series.name, float(series.finite.value.max()))
-        for series in run.with_role(Quantity.COMPLETION_LENGTH)
-        if len(series.finite)
+        (series.logged_as or series.name, _of_each_row(run, float(series.finite.value.max()))) for series in logged
     ]
     if evaluated is not None and len(evaluated):
         lengths.append((evaluated.name, float(evaluated.value.max())))
@@ -439,13 +438,33 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
     name, length = next(((name, length) for name, length in lengths if length), ("", 0.0))
     if not length or least <= length + END_TOKENS:
         return None
+    in_evaluation = (
+        {series.logged_as or series.name for series in logged if series.role and series.role.phase == "eval"}
+        if _ends_far_above_evaluation(run)
+        else set[str]()
+    )
+    if evaluated is not None:
+        in_evaluation.add(evaluated.name)
     summary = (
         f"{per_row.name} is {figure(least)} or more in all {counted(len(per_row), 'record')}, and {name} is "
         f"{figure(length)}: tokens of the prompt count in the loss too"
     )
-    by_evaluation = float(evaluated is not None and name == evaluated.name)
-    values = {"counted": least, "answer": length, "by_evaluation": by_evaluation}
+    values = {"counted": least, "answer": length, "by_evaluation": float(name in in_evaluation)}
     return Evidence(summary, steps=(float(per_row.step[0]),), values=values)
+
+
+def _of_each_row(run: Run, tokens: float) -> float:
+    """Return tokens of each row: where there are more than a row has, they are those of a batch."""
+    rows, length = run.facts.effective_batch, _length_of_rows(run)
+    return tokens / rows if rows and length and tokens > length else tokens
+
+
+def _ends_far_above_evaluation(run: Run) -> bool:
+    """Say whether the training loss ends far above that of evaluation, as where prompts count in training alone."""
+    if "loss" not in run or "eval_loss" not in run:
+        return False
+    _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    return bool(len(train)) and float(train[-1]) > LOSSES_APART * float(evaluation[-1]) > 0
 
 
 def _counted_per_row(run: Run, *, held_out: bool) -> Series | None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
     curves_in_turn,
     mad,
@@ -27,6 +28,7 @@ from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_average
 from mldebug_mcp.checks.gradients import layers_of, parts_of
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.run.data_order import MIN_HARD_PLACE_SPREADS, MIN_RECORDS_FOR_PASS, batches_recur
 from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restart_of_data
@@ -177,6 +179,28 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
         steps=[float(at[0])],
+    )
+
+
+def whole_order_recurs(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the batches come again in their order, and that none of them is far harder than the others."""
+    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
+        return
+    try:
+        recur = batches_recur(run)
+    except CannotTell:
+        return
+    hardest = None if recur is None else recur.values.get("hardest")
+    if recur is None or hardest is None or hardest >= MIN_HARD_PLACE_SPREADS:
+        return
+    yield DerivedFact.model_construct(
+        fact="whole_order_recurs",
+        text=(
+            f"{recur.summary}. The hardest place of that stretch is {figure(hardest)} spreads above the median of all "
+            "places: the whole order comes again, not a few bad rows in it."
+        ),
+        values={"hardest": hardest, **recur.values},
+        steps=list(recur.steps),
     )
 
 

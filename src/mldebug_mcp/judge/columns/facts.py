@@ -23,7 +23,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.sum_stops,
     trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
-    trained.lost_with_gradient, trained.lost_at_once,
+    trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.loss_apart_from_answers,
@@ -32,7 +32,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
     course.stages_explain_jumps, course.scaled_at_once, course.batch_comes_again,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict,
-    policies.writing_falls_with_pairs, policies.cut_ones_earn,
+    policies.writing_falls_with_pairs, policies.picks_worse_than_chance, policies.cut_ones_earn,
     policies.training_pairs_behind,
     policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
     course.norm_huge_at_start, course.norm_grows_backwards, course.norm_runs_away,
@@ -58,8 +58,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.where_the_gap_opens, evaluation.evaluation_beyond_start, course.rows_of_a_batch_alike,
     course.labels_in_order,
     guesses.narrow_layer, guesses.narrow_between,
-    guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch,
-    course.stops_at_spike, policies.groups_alike,
+    guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.whole_order_recurs,
+    course.worse_for_a_stretch, course.stops_at_spike, policies.groups_alike,
     policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
@@ -135,6 +135,7 @@ with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "empty_batches": ("loss_nonfinite", "loss_nonfinite_passes", "nonfinite_recurs"),
     "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (
         "loss_above_start",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import end_level, noise, start_level
+from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
@@ -40,7 +40,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.judge.columns.trained import weighted_parts
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED
+from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED, PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -675,6 +675,55 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
                 )
             ),
             values={"early": early, "late": late, "first": first, "last": last},
+        )
+        return
+
+
+_PICKED = frozenset({"best", "bo", "bon", "top", "pick", "picked", "selected", "rerank", "reranked", "argmax"})
+"""Words for the answer that a model of preferences ranks first among several."""
+_AT_RANDOM = frozenset({"first", "random", "mean", "avg", "average", "baseline", "base", "unranked", "any", "single"})
+"""Words for answers that no model has picked."""
+_OF_SEVERAL = frozenset({"of", "at", "n", "k", "from", "by"}) | PHASES.keys()
+_RATED = JUDGED | {"quality", "rating", "ratings", "users", "votes", "win", "winrate"}
+"""Words for a score of answers that the model of preferences does not give itself."""
+PICKS_WORSE_BY = 0.1
+"""Share of the score of answers at random by which a pick is worse. Chosen: few prompts make less by chance."""
+
+
+def picks_worse_than_chance(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the best of several answers by a model of preferences is worse than one that nothing picked.
+
+    Not this where the pairs are not learnt: such a model picks at random.
+    """
+    learnt = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=FEWEST_EVALUATIONS))
+    right = max((median(tail(series)) for series in learnt), default=0.0)
+    if run.kind != "preference" or not RIGHT_IN_TRAINING <= right <= 1:
+        return
+    scores: dict[frozenset[str], dict[bool, Series]] = {}
+    for series in run.series.values():
+        pieces = pieces_of(named(series))
+        words, numbers = {word for word in pieces if not word.isdigit()}, [word for word in pieces if word.isdigit()]
+        is_pick = not _PICKED.isdisjoint(words) and ("top" in words or numbers != ["1"])
+        rated = frozenset(words - _PICKED - _AT_RANDOM - _OF_SEVERAL)
+        is_score = not _RATED.isdisjoint(rated) and MISJUDGED.isdisjoint(rated)
+        if is_score and not words.isdisjoint(_PICKED | _AT_RANDOM):
+            scores.setdefault(rated, {})[is_pick] = series.finite
+    for pair in scores.values():
+        if len(pair) < 2:
+            continue
+        steps, picked, usual = at_common_steps(pair[True], pair[False])
+        if len(steps) < FEWEST_EVALUATIONS or (picked >= usual - PICKS_WORSE_BY * np.abs(usual)).any():
+            continue
+        yield DerivedFact.model_construct(
+            fact="picks_worse_than_chance",
+            text=(
+                f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at "
+                f"{len(steps)} evaluations, while {figure(100 * right)} % of the pairs are in the right order. What "
+                "the model ranks first is worse than an answer that nothing picked: the pairs teach it to prefer "
+                "the worse."
+            ),
+            values={"picked": float(picked[-1]), "usual": float(usual[-1]), "right": right},
+            steps=[float(steps[0])],
         )
         return
 

@@ -249,6 +249,8 @@ MIN_REPEATED_LINES = 3
 """Lines of one shape that make it a record; chosen: two may be chance."""
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
+_ROWS_AT_ONCE = {("batch", "size"), ("bs",), ("bsz",), ("batchsize",)}
+"""What the number of rows is called that an evaluation takes at once."""
 MAX_BEHIND = 20
 """Evaluations behind the records that are kept, by their rows at once or their turn. Chosen: sweeps are shorter."""
 MAX_LINES_OF_BLOCK = 3
@@ -345,7 +347,7 @@ class Leftovers:
 
     def keeps(self, values: Mapping[str, float]) -> bool:
         """Keep a line behind the records that evaluates so many rows at once, or again; return whether it is one."""
-        rows = next((value for name, value in values.items() if pieces_of(name)[-2:] == ["batch", "size"]), 0.0)
+        rows = next((value for name, value in values.items() if tuple(pieces_of(name)[-2:]) in _ROWS_AT_ONCE), 0.0)
         turn = values.get("evaluated_again", 0.0)
         scores = {name: value for name, value in values.items() if is_telling(name)}
         is_kept = max(rows, turn) >= 1 and bool(scores) and len(self._behind) < MAX_BEHIND

@@ -755,6 +755,10 @@ _FORMS = (
     # How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25".
     _Form("batch size", "batch_size=",
           r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)"),
+    # The same in front of all values: "[bs 8] val_loss=1.25", "eval (bs=8): loss 1.25", "bsz 8 | eval loss 1.25".
+    _Form("b", r"\g<head>batch_size=\g<rows>, ",
+          r"^(?=.{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)(?:\b|_))(?P<head>[^\d=|:\[({]{0,40}?)"
+          r"(?<![^\W_])[\[(]?(?:batch[ _]?size|bsz?)(?: ?[=:] ?| )(?P<rows>\d{1,6})(?:[\])]? ?[:|,]|[\])])\s"),
     # A phase behind the level that stands apart from its metrics: "INFO - val    loss: 0.52  acc: 0.84".
     _Form("- ", r"\g<phase> ", r"(?<=- )(?P<phase>val|valid|eval|test) {2,}(?=[a-z]{2,}\w*[:=] ?\d)"),
     # Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45", "..., pass 2: ...".
