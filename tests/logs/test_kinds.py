@@ -120,3 +120,11 @@ def test_what_answers_are_scored_by_that_have_targets_makes_it_supervised(score:
 
 def test_a_reward_beside_such_a_score_still_makes_it_an_agent() -> None:
     assert kind_of_run(["loss", "reward", "eval_mae"], Settings()) == "rl"
+
+
+@pytest.mark.parametrize("score", ["valid_hit@10", "val_ndcg", "R@1", "test_recall@20", "mrr"])
+def test_pairs_are_of_items_where_items_are_ranked(score: str) -> None:
+    pairs = [canonical("pair_acc"), canonical("valid_pair_acc"), "margin"]
+    assert kind_of_run(["loss", *pairs], Settings()) == "preference"
+    assert kind_of_run(["loss", *pairs, canonical(score)], Settings()) in ("supervised", "unknown")
+    assert kind_of_run(["loss", *pairs, "logps/chosen", canonical(score)], Settings()) == "preference"

@@ -98,13 +98,17 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-_OF_TARGETS = frozenset(
-    {Quantity.F1, Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.NDCG, Quantity.MRR}
-    | {Quantity.HIT_RATE, Quantity.R2, Quantity.CORRELATION, Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE}
+_RANKINGS = frozenset({Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE})
+"""What items are ranked by, besides the recall in the first k."""
+_OF_TARGETS = _RANKINGS | frozenset(
+    {Quantity.F1, Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.R2}
+    | {Quantity.CORRELATION, Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE}
     | {Quantity.ABSOLUTE_ERROR, Quantity.PERCENTAGE_ERROR}
 )
 """What answers are scored by that have a target each, and no text, picture or game."""
 
+_OF_PAIRS = frozenset({"rewards/accuracies", "rewards/margins", "margin"})
+"""What pairs are scored by, of answers that a policy writes and of items that are ranked."""
 _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accuracy"))
 """What TRL's RewardTrainer, and others, log of pairs that a model scores: how often, and by how much, the chosen answer
 has the higher score."""
@@ -112,8 +116,7 @@ has the higher score."""
 
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
     """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
-    if _OF_LABELS in metrics and "reward" not in metrics:
-        metrics = frozenset(metrics) - {"completion_length"}
+    metrics = _marks_of_a_kind(metrics)
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         is_tuned = named_kind == "pretraining" and any(name in settings for name in _OF_FINE_TUNING)
@@ -135,6 +138,13 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
     return _by_its_kin(metrics, settings)
 
 
+def _marks_of_a_kind(metrics: Collection[str]) -> Collection[str]:
+    """Return the metrics without those that are of another thing than in the kind that they usually mark."""
+    if _OF_LABELS in metrics and "reward" not in metrics:
+        metrics = frozenset(metrics) - {"completion_length"}
+    return frozenset(metrics) - _OF_PAIRS if _ranks_items(metrics) else metrics
+
+
 def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
     if any(name in settings for name in _OF_AGENTS_ALONE):
@@ -152,6 +162,14 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
 def _is_scored(metrics: Collection[str]) -> bool:
     """Say whether answers are scored that have a target each."""
     return any((role := role_of(name)) is not None and role.quantity in _OF_TARGETS for name in metrics)
+
+
+def _ranks_items(metrics: Collection[str]) -> bool:
+    """Say whether items are ranked, as recommenders and search do it: pairs are then of items."""
+    roles = [role for name in metrics if (role := role_of(name)) is not None]
+    return any(
+        role.quantity in _RANKINGS or (role.quantity is Quantity.RECALL and role.part.isdigit()) for role in roles
+    )
 
 
 def _scores_completions(metrics: Collection[str]) -> bool:
