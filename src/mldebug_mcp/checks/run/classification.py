@@ -56,6 +56,7 @@ NEAR_ENTROPY = 0.02
 """Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen: by hand."""
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
 _NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
+_AT_RANK = regex(r"@|at_?\d")
 
 Holds = NDArray[np.bool_]
 
@@ -103,9 +104,9 @@ def one_answer(run: Run) -> list[OneAnswer]:
 def recalls_by_class(run: Run) -> list[Series]:
     """Return the share that is found of each class, one series for each; empty without two named classes."""
     found: dict[str, Series] = {}
-    for series in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
-        part = series.role.part if series.role is not None else ""
-        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in series.name
+    for series in run.with_role(Quantity.RECALL, Quantity.ACCURACY, parts=True):
+        part = series.role.part if series.role is not None and series.role.phase != "train" else ""
+        is_class = part and _NO_CLASS.isdisjoint(part.split()) and _AT_RANK.search(series.name) is None
         if is_class and (series.role is None or series.role.quantity is Quantity.RECALL or part.startswith("class")):
             found.setdefault(part, series.finite)
     return list(found.values()) if len(found) > 1 else []
@@ -283,6 +284,9 @@ _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 def recalls_of_classes(run: Run) -> list[Series]:
     """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
+    found = [series for series in recalls_by_class(run) if len(series) >= MIN_EVALUATIONS]
+    if len(found) > 1:
+        return found
     return _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
 
 
