@@ -27,11 +27,13 @@ and a first record may be a mean over the first steps. Chosen by hand; a classif
 
 _TELLING = ("task", "kind", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""
+_REWARD_MODEL = frozenset({"rm", "reward", "preference"})
+"""Words for the training of a reward model. A policy has one as well, and logs how far it is from its reference."""
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo"})),
     ("grpo", frozenset({"grpo", "rloo", "dapo", "gspo"})),
     ("ppo", frozenset({"ppo"})),
-    ("preference", frozenset({"rm", "reward", "preference"})),  # a policy has a reward model as well
+    ("preference", _REWARD_MODEL),
     ("rl", frozenset({"dqn", "sac", "td3", "a2c", "a3c", "ddpg", "trpo", "rl", "reinforcement", "qlearning"})),
     ("diffusion", frozenset({"diffusion", "ddpm", "denoising", "unet2d"})),
     ("sft", frozenset({"sft", "instruction", "finetuning"})),
@@ -124,7 +126,7 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
         if any(name in settings for name in names):
             return kind
-    if "reward" in metrics and any(name in settings for name in _OF_POLICIES):
+    if _is_rewarded(metrics, settings):
         return "ppo" if "value_loss" in metrics else "grpo"
     for kind, marks in _MARKS:
         by_vocabulary = kind == "pretraining" and _begins_at_uniform(settings, first_loss)
@@ -188,6 +190,7 @@ def scores_pairs(metrics: Container[str]) -> bool:
 def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str | None:
     """Return the kind that words of the configuration name, None if there are none."""
     words = _words_of(settings)
+    words -= _REWARD_MODEL if _is_rewarded(metrics, settings) or {"reward", "kl"} <= set(metrics) else frozenset()
     kind = next((kind for kind, known in _WORDS if known & words), None)
     if (
         kind == "ppo"
@@ -200,6 +203,11 @@ def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str 
     if kind in ("supervised", "pretraining", "sft"):  # words of the model: the method may show in the metrics alone
         return next((method for method, marks in _MARKS[:5] if any(mark in metrics for mark in marks)), kind)
     return kind
+
+
+def _is_rewarded(metrics: Collection[str], settings: Settings) -> bool:
+    """Say whether a policy is rewarded for completions that it samples."""
+    return "reward" in metrics and any(name in settings for name in _OF_POLICIES)
 
 
 def _words_of(settings: Settings) -> frozenset[str]:
