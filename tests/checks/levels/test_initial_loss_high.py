@@ -102,8 +102,8 @@ def test_a_term_for_a_teacher_comes_on_top_of_what_a_guess_has(
     names: tuple[str, str], first: float, expected: State
 ) -> None:
     soft, hard = decay(100, 29.0), decay(100, first)
-    terms = dict(zip(names, (soft, hard), strict=True))
-    run = run_of(loss=0.8 * soft + 0.2 * hard, **terms, config={"num_classes": 10, "temperature": 4.0, "alpha": 0.8})
+    curves = {"loss": 0.8 * soft + 0.2 * hard, names[0]: soft, names[1]: hard}
+    run = run_of(curves, config={"num_classes": 10, "temperature": 4.0, "alpha": 0.8})
     assert state("initial_loss_high", run) is expected
 
 
