@@ -364,6 +364,14 @@ def test_the_rank_of_an_adapter_needs_no_more_than_the_name_of_its_file(tmp_path
     assert run.kind == "sft"
 
 
+def test_the_name_of_a_file_says_nothing_of_keys_in_its_sections(tmp_path: Path) -> None:
+    sections = "[train]\nsteps = 90\nbatch_size = 8\nlog_every = 1\nlr = 0.01\nseed = 1\n\n[model]\nsize = 16\n"
+    (tmp_path / "train.toml").write_text(sections)
+    run = _run(tmp_path)
+    assert run.setting("max_steps") == 90
+    assert run.setting("train_rows") is None
+
+
 def test_a_record_of_a_log_is_no_configuration() -> None:
     lines = [
         "{'loss': 0.5, 'learning_rate': 1e-5, 'epoch': 0.1, 'batch_size': 3, 'weight_decay': 0.1, 'momentum': 0.9}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -1009,3 +1010,63 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
             text=f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
             values={"oldest": oldest, "effective": share},
         )
+
+
+MOST_SYNCS = 0.67
+"""Share of the records, at most, that find the policy that samples up to date. Chosen: more often, none is old."""
+MIN_UPDATES_BEHIND = 2.0
+"""Updates by which the policy that samples is behind, from which on a sync is missing. Chosen: one is always made."""
+
+
+def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that ratios to the policy that sampled are far off in records where that policy is known to be old.
+
+    Not this where the samples are of the last update, or old and near all the same.
+    """
+    age = _policy_age(run) if run.kind in POLICIES else None
+    if age is None:
+        return
+    of_sampling = (Quantity.CLIP_FRACTION, Quantity.APPROXIMATE_KL)  # another KL may be to a reference
+    for series in columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        steps, level, updates = at_common_steps(series, age)
+        if series.role is None:
+            continue
+        far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
+        if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        yield DerivedFact.model_construct(
+            fact="old_samples_far_off",
+            text=(
+                f"{named(age)} goes up to {figure(float(updates.max()))} updates between syncs. {named(series)} is "
+                f"{figure(float(level[far].min()))} to {figure(float(level[far].max()))} in {int(far.sum())} records "
+                "of such old samples. Fresh samples have little of it."
+            ),
+            values={"oldest": float(updates.max()), "records": float(far.sum())},
+            steps=[float(steps[int(far.argmax())])],
+        )
+        return
+
+
+def _policy_age(run: Run) -> Series | None:
+    """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
+
+    Two are of one policy where the one rests and comes up to the other again and again.
+    """
+    logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    if logged:
+        return logged[0]
+    versions = [
+        series.finite
+        for series in run.series.values()
+        if "version" in pieces_of(named(series)) and len(series.finite) >= MIN_RECORDS_FOR_LEVEL
+    ]
+    counted = [
+        series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
+    ]
+    for sampling, trained in permutations(counted, 2):
+        steps, old, new = at_common_steps(sampling, trained)
+        behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1
+        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and float(behind.min()) >= 0
+        if is_synced and median(behind[syncs]) <= max(1.0, median(np.diff(new))):
+            return Series(f"{named(trained)} - {named(sampling)}", steps, behind)
+    return None
