@@ -57,6 +57,10 @@ _TELLING = frozenset(
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
+LEAST_HALVINGS = 2
+"""Halvings between the largest and the smallest loss scale that is guessed. Chosen: one may be that of anything."""
+PRINTED = 1e-4
+"""How far the logarithm of a printed power of two is off, at most. Chosen: six digits are off by less."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
 
@@ -105,6 +109,14 @@ def _passes(values: Floats) -> bool:
     """Say whether values may be epochs: they do not fall."""
     rises = np.diff(values)
     return _positive(values) and bool(np.all(rises >= 0) and np.any(rises > 0))
+
+
+def _is_halved(values: Floats) -> bool:
+    """Say whether values are powers of two, of several sizes, to the digits that are printed."""
+    if len(values) < LEAST_GUESSED or float(values.min()) <= 0:
+        return False
+    exponents = np.log2(values)
+    return float(np.ptp(exponents)) >= LEAST_HALVINGS and bool(np.all(np.abs(exponents - np.round(exponents)) < PRINTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +185,10 @@ _OF_LABELS: Mapping[str, _Meaning] = {
     "tok": _Meaning("batch_tokens", _counts_again),
 }
 """... where both are logged: the tokens that have a target, of all tokens of a batch."""
+_OF_HALVES: Mapping[str, _Meaning] = dict.fromkeys(
+    ("scale", "sc", "amp", "ls", "dyn scale", "dynamic scale"), _Meaning("loss_scale", _is_halved)
+)
+"""... where nothing has 8 bits, whose tensors have scales of their own."""
 _OF_TIMES: Mapping[str, _Meaning] = {
     "optimizer": _Meaning("optimizer_time", _positive),
     "t total": _Meaning("step_time", _positive),
@@ -236,6 +252,8 @@ def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
         tables.append(_OF_LABELS)
     if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
         tables.append(_OF_TIMES)
+    if not any("8" in name for name in columns):
+        tables.append(_OF_HALVES)
     return [*tables, _EVER]
 
 
