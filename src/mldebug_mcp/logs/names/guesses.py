@@ -116,7 +116,9 @@ def _is_halved(values: Floats) -> bool:
     if len(values) < LEAST_GUESSED or float(values.min()) <= 0:
         return False
     exponents = np.log2(values)
-    return float(np.ptp(exponents)) >= LEAST_HALVINGS and bool(np.all(np.abs(exponents - np.round(exponents)) < PRINTED))
+    return float(np.ptp(exponents)) >= LEAST_HALVINGS and bool(
+        np.all(np.abs(exponents - np.round(exponents)) < PRINTED)
+    )
 
 
 @dataclass(frozen=True, slots=True)
