@@ -51,7 +51,9 @@ _NOT_PLAIN = (
 )  # fmt: skip
 """Parts of the names of schedules that come back, have stages, or wait for the loss."""
 _FALLING = ("cosine", "linear", "polynomial")
-_PERIOD = regex(r"(?:.*[/.])?(?:T_?0|(?:num|n)_cycles)|(?=.*(?:lr|rate|sched|cosine)).*(?:period|cycle|restart).*", re.IGNORECASE)
+_PERIOD = regex(
+    r"(?:.*[/.])?(?:T_?0|(?:num|n)_cycles)|(?=.*(?:lr|rate|sched|cosine)).*(?:period|cycle|restart).*", re.IGNORECASE
+)
 """A setting that says after how many steps a rate comes back, or how often: fairseq's `lr_period_updates`."""
 
 
