@@ -1384,7 +1384,7 @@ _OF_INPUTS = frozenset(
     | {"feat", "feats", "wave", "waveform", "audio", "signal", "frame", "frames"}
 )
 """Words for what goes into a model."""
-_SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
+_SPREADS = frozenset({"std", "var", "max", "norm", "rms", "absmax", "amax", "maxabs"})
 """Words for statistics that tell a scale."""
 _SIZES = frozenset({"len", "length", "lengths", "size", "tokens", "rows", "time"})
 """Words for what is larger in evaluation with no harm."""
@@ -1398,6 +1398,8 @@ FAR_OFF = 3.0
 source lie within it, and augmentation moves it by less."""
 OTHER_SCALE = 1.5
 """Times by which a scale differs. Chosen: augmentation changes it by less."""
+FAR_OTHER_SCALE = 2.5
+"""... where its range over training batches is wide. Chosen: by hand."""
 
 
 def inputs_differ(run: Run) -> Iterator[DerivedFact]:
@@ -1406,12 +1408,16 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
     for name, series in run.series.items():
         pieces = pieces_of(name)
         key = tuple(piece for piece in pieces if piece not in PHASES)
-        is_statistic = not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key)
+        is_statistic = not _OF_INPUTS.isdisjoint(key) and not (STATISTICS.keys() | _SPREADS).isdisjoint(key)
         is_empty = _is_empty_share(key) and run.kind not in NOT_BY_LOSS
         if series.role is None and (is_statistic or is_empty) and _SIZES.isdisjoint(key):
             unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
+    at_evaluations = run["eval_loss"].finite.step if "eval_loss" in run else np.zeros(0)
     parts = []
     for key, each in unread.items():
+        if list(each) == [False]:  # one name in records of both
+            of_evaluation = np.isin(each[False].step, at_evaluations)
+            each = {False: each[False].where(~of_evaluation), True: each[False].where(of_evaluation)}  # noqa: PLW2901
         if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
             continue
         train, evaluated = each[False], each[True]
@@ -1419,10 +1425,11 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
         low, high = sorted((abs(level), abs(other)))
         off = float(np.abs(evaluated.value - level).min())
         is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
+        is_far |= not _SPREADS.isdisjoint(key) and high >= FAR_OTHER_SCALE * low and off > spread > 0
         is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
         if is_far and is_odd:
             parts.append(
-                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)}"
+                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in evaluation"
             )
     if parts:
         yield DerivedFact.model_construct(
