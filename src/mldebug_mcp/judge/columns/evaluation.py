@@ -1429,7 +1429,8 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
         is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
         if is_far and is_odd:
             parts.append(
-                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in evaluation"
+                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in "
+                "evaluation"
             )
     if parts:
         yield DerivedFact.model_construct(

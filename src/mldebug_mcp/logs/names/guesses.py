@@ -121,6 +121,11 @@ def _is_halved(values: Floats) -> bool:
     )
 
 
+def _are_means(values: Floats) -> bool:
+    """Say whether values are above zero and not all whole: of `mean_tokens`, and not of tokens that are counted."""
+    return len(values) >= LEAST_GUESSED and float(values.min()) > 0 and bool(np.any(values != np.floor(values)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Meaning:
     """What an abbreviation is read as, and whether its values can be that."""
@@ -150,9 +155,10 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
 }
 _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
-_OF_COMPLETIONS: Mapping[str, _Meaning] = dict.fromkeys(
-    ("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)
-)
+_OF_COMPLETIONS: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)),
+    "tokens": _Meaning("completion_length", _are_means),
+}
 _OF_EPISODES: Mapping[str, _Meaning] = {"len": _Meaning("episode_length", _positive)}
 _OF_PAIRS: Mapping[str, _Meaning] = {
     "r+": _Meaning("rewards/chosen"),
