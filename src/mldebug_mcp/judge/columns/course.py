@@ -414,12 +414,12 @@ LEAST_PASSES = 6
 """Passes over the data in which a norm rises. Chosen: in six it does by chance once in sixty-four times."""
 LEAST_OF_A_PASS = 4
 """Records of a pass that show how a norm goes in it. Chosen: as usual."""
-RISES_IN_A_PASS = 0.25
+RISES_IN_A_PASS = 0.28
 """Logarithm of the times by which a norm rises within a pass. Chosen: that of healthy runs rises by less."""
 NEARLY_ALL_PASSES = 0.9
 """Share of the passes in which it rises. Chosen: noise rises in a half."""
 STAYS_IN_A_PASS = 0.1
-"""Logarithm of the times by which loss and rate change within a pass at most. Chosen: by hand."""
+"""Logarithm of the times by which the loss rises and the rate changes within a pass at most. Chosen: by hand."""
 
 
 def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
@@ -434,10 +434,11 @@ def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
     if loss is None or norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
         return
     rises = _rises_in_passes(run, norm)
-    others = [loss, *([run["learning_rate"].finite] if "learning_rate" in run else [])]
     if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or float((rises > 0).mean()) < NEARLY_ALL_PASSES:
         return
-    if any(positive(other.value) and abs(median(_rises_in_passes(run, other))) > STAYS_IN_A_PASS for other in others):
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
+    if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
         return
     yield DerivedFact.model_construct(
         fact="norm_rises_in_each_pass",
@@ -450,6 +451,11 @@ def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
         values={"times": math.exp(median(rises)), "passes": float(len(rises))},
         steps=[float(norm.step[0])],
     )
+
+
+def _moves_in_passes(run: Run, series: Series) -> float:
+    moves = _rises_in_passes(run, series)
+    return median(np.abs(moves)) if len(moves) else 0.0
 
 
 def _rises_in_passes(run: Run, series: Series) -> Floats:

@@ -843,6 +843,7 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
 
 _APPLIED = frozenset({"prev", "old", "last", "before", "applied", "actual", "real", "effective", "moved", "d", "dw"})
 """Words of how far weights have moved; other norms of an update are of one that is meant."""
+_MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
 MOST_APPLIED = 0.75
 """Share of an update that is applied where much of it is lost, at most. Chosen: weight decay takes a few per cent."""
 
@@ -852,7 +853,8 @@ def update_partly_lost(run: Run) -> Iterator[DerivedFact]:
 
     Not this where they are kept in float32, or where the column that is shorter is of what is meant.
     """
-    norms = whole_columns(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
+    norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
+    norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
     for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
         if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
             continue
