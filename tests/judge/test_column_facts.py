@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.models import State
@@ -611,6 +612,31 @@ def test_jumps_that_fall_into_passes_at_random_are_not() -> None:
     assert "one_jump_a_pass" not in facts(diagnose_run(records))
 
 
+TEETH, CLASSES, SOURCES = [0.9, 0.5, 0.3, 0.1, -0.2] * 4, [0.8, 0.4, 0.1, 0.8, 0.3, 0.0] * 3, [0.0, 0.9, -0.3, 0.4] * 5
+
+
+@pytest.mark.parametrize(("places", "passes"), [(TEETH, 4), (CLASSES, 5), (SOURCES, 6)])
+def test_an_order_that_comes_again_in_four_passes_ever_more_faintly_is_not_shuffled(
+    places: list[float], passes: int
+) -> None:
+    def answer(ups_and_downs: NDArray[np.float64]) -> RunDiagnosis:
+        count = len(ups_and_downs)
+        base = (2.5 + 1.5 * np.exp(-4 * np.arange(count) / count)) * (1 + 0.02 * np.array(NOISE[:count]))
+        epoch = np.arange(1, count + 1) / len(places)
+        records = zip(range(1, count + 1), epoch.tolist(), (base + ups_and_downs).tolist(), strict=True)
+        return diagnose_run([{"step": step, "epoch": at, "loss": loss} for step, at, loss in records])
+
+    draw = np.random.default_rng(1)
+    in_order = answer(np.concatenate([np.multiply(places, 0.65**k) for k in range(passes)]))
+    assert in_order.hypotheses[0].cause == "unshuffled_data"
+    assert "whole_order_recurs" in facts(in_order)
+    shuffled = answer(np.concatenate([draw.permutation(places) * 0.65**k for k in range(passes)]))
+    assert shuffled.hypotheses[0].cause == "healthy"
+    pocket = answer(np.tile([3.0 if place in (7, 8) else 0.0 for place in range(len(places))], passes))
+    assert pocket.hypotheses[0].cause == "bad_data_pocket"
+    assert "whole_order_recurs" not in facts(pocket)
+
+
 def test_a_part_of_the_loss_that_rises_a_little_while_the_rest_falls_is_not_trained() -> None:
     answer = run_of(
         {
@@ -849,6 +875,8 @@ def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training
     shares = {hypothesis.cause: hypothesis.probability for hypothesis in answer.hypotheses}
     differs = stated == "evaluation_differs"
     assert (shares["eval_mode_bug"] > shares["overfitting"]) is differs
+    dropped = run_of({"loss": falling(), "train_acc": rising}, evaluated, dropout=0.4)
+    assert (stated in facts(dropped)) is differs  # without dropout these rows do better than in training
     without = run_of({"loss": falling(), "train_acc": rising}, {"val_acc": evaluated["val_acc"]})
     assert {"evaluation_differs", "gap_between_rows"}.isdisjoint(facts(without))
 

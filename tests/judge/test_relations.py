@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests import runs
 
-from mldebug_mcp import RunDiagnosis
+from mldebug_mcp import RunDiagnosis, diagnose_run
 
 NOISE = np.random.default_rng(8).normal(0, 1, 1000)
 diagnosed = partial(runs.diagnosed, steps=200)
@@ -66,6 +67,30 @@ def test_pairs_that_are_learnt_against_a_panel_are_labelled_the_other_way(end: f
     assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
 
 
+@pytest.mark.parametrize(("pick", "usual", "picked", "right", "stated"), [
+    ("best_of_8_human_score", "first_of_8_human_score", 0.27, 0.9, True),
+    ("eval/gold_quality_bon16", "eval/gold_quality_random", -0.4, 0.8, True),
+    ("val_judge_bo16", "val_judge_bo1", 0.35, 0.7, True), ("top1_human_rating", "mean_human_rating", 0.3, 0.9, True),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.6, 0.9, False),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.43, 0.9, False),
+    ("best_of_8_human_score", "first_of_8_human_score", 0.27, 0.55, False),
+    ("best_of_8_human_errors", "first_of_8_human_errors", 0.27, 0.9, False),
+])  # fmt: skip
+def test_a_ranker_whose_picks_are_worse_than_any_answer_has_pairs_the_other_way_round(
+    pick: str, usual: str, picked: float, right: float, stated: bool
+) -> None:
+    def accuracy(step: int) -> float:
+        return right - (right - 0.5) * math.exp(-step / 30)
+
+    columns = {"loss": falling(0.69, 0.5), "accuracy": accuracy, "margin": lambda step: step / 200}
+    scores = {pick: falling(picked + 0.02, picked), usual: still(0.45)}
+    answer = diagnosed(
+        columns, {"eval_loss": falling(0.69, 0.52), "eval_accuracy": accuracy} | scores, task="reward model"
+    )
+    assert ("picks_worse_than_chance" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
+
+
 @pytest.mark.parametrize(("end", "eval_end", "task", "stated"), [
     (0.0, 0.01, "ops lm", True), (0.8, 0.01, "ops lm", False), (0.0, 4.0, "ops lm", False),
     (0.0, 0.01, "image classification", False),
@@ -105,6 +130,19 @@ def test_two_passes_over_the_same_rows_that_differ_are_not_in_evaluation_mode(
     answer = diagnosed({"loss": falling(0.7, 0.2)}, dict(zip(names, (score, again), strict=True)))
     assert ("evaluated_twice" in facts(answer)) is stated
     assert any(hypothesis.cause == "eval_mode_bug" for hypothesis in answer.hypotheses[:1]) is stated
+
+
+@pytest.mark.parametrize("names", [("val_acc", "val_acc_1"), ("val_loss_1", "val_loss_2"), ("dev/f1", "dev_2/f1")])
+@pytest.mark.parametrize(("setting", "stated"), [({"eval_repeats": 2}, True), ({"n_val_passes": 3}, True),
+                                                 ({"eval_repeats": 1}, False), ({}, False)])  # fmt: skip
+def test_columns_with_a_number_are_of_the_same_rows_where_a_setting_repeats_evaluations(
+    names: tuple[str, str], setting: dict[str, int], stated: bool
+) -> None:
+    score = falling(0.15, 0.75, 40)
+    again = lambda step: score(step) * (1.02 if step % 20 else 0.97)  # noqa: E731
+    answer = diagnosed({"loss": falling(0.7, 0.2)}, dict(zip(names, (score, again), strict=True)), **setting)
+    assert ("evaluated_twice" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is stated
 
 
 def test_a_second_set_is_no_second_evaluation() -> None:
@@ -156,12 +194,25 @@ def test_the_gradient_of_a_part_that_stands_still_is_found_by_the_name_of_the_pa
     (0.15, still(0.3811), True), (0.5, still(0.3811), False), (0.15, falling(0.31, 0.4), False),
 ])  # fmt: skip
 def test_a_score_that_stays_while_the_loss_halves_is_not_worked_out_of_the_answers(
-    end: float, score: Callable[[int], float], stated: bool
+    end: float, score: Any, stated: bool
 ) -> None:
     evaluated = {"val_bce": falling(0.62, end + 0.02), "val_auc": falling(0.7, 0.98), "val_micro_f1": score}
     answer = diagnosed({"train_bce": falling(0.65, end)}, evaluated)
     assert ("frozen_while_loss_halves" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "metric_bug") is stated
+
+
+@pytest.mark.parametrize(("answers", "settings", "stated"), [
+    (0.77, {"system_prompt_tokens": 14}, True), (1.7, {"system_prompt_tokens": 14}, False),
+    (0.77, {"task": "pretraining"}, False),
+])  # fmt: skip
+def test_a_loss_far_from_that_on_answers_counts_other_tokens(
+    answers: float, settings: dict[str, Any], stated: bool
+) -> None:
+    evaluated = {"eval_loss": falling(1.9, 1.73), "response_nll": falling(1.6, answers), "eval_exact": falling(0, 0.2)}
+    answer = diagnosed({"loss": falling(3.6, 1.72)}, evaluated, vocab_size=40, **settings)
+    assert ("loss_apart_from_answers" in facts(answer)) is stated
+    assert ("prompt_not_masked" in {hypothesis.cause for hypothesis in answer.hypotheses[:2]}) is stated
 
 
 def cycle(step: int) -> float:
@@ -202,8 +253,117 @@ def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells
 ) -> None:
     evaluated = {
         "val_loss": falling(0.7, 0.1), "val_acc": lambda step: 0.98 - 0.4 * math.exp(-step / 30),
-        "season2024_loss": falling(0.7, far), "season2024_acc": still(0.64 if stated else 0.96),
+        "season2024_loss": falling(0.7, far),
+        "season2024_acc": lambda step: (0.64 if stated else 0.96) + 0.01 * float(NOISE[step]),
     }  # fmt: skip
     answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
     assert ("held_out_sets_disagree" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize(("settings", "norm", "lost", "leads"), [
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 4}, None, "at random", "healthy"),
+    ({"poisson_sampling": True}, None, "at random", "healthy"), ({}, 1.0, "at random", "healthy"),
+    ({"noise_multiplier": 1.1, "per_device_train_batch_size": 64}, None, "at random", "invalid_math"),
+    ({"poisson_sampling": False}, None, "at random", "invalid_math"),
+    ({}, math.nan, "at random", "invalid_math"), ({"poisson_sampling": True}, None, "each 25", "invalid_math"),
+])  # fmt: skip
+def test_a_loss_that_is_lost_in_single_batches_at_random_and_leaves_no_trace_is_that_of_empty_ones(
+    settings: dict[str, Any], norm: float | None, lost: str, leads: str
+) -> None:
+    at = {step for step in range(1, 201) if (step % 25 == 0 if lost == "each 25" else NOISE[step + 400] > 1.7)}
+    loss = falling(2.3, 0.6, 50)
+    columns = {"loss": lambda step: math.nan if step in at else loss(step)}
+    if norm is not None:
+        columns["grad_norm"] = lambda step: norm if step in at else 1 + 0.1 * float(NOISE[step])
+    answer = diagnosed(columns, {"eval_loss": falling(2.3, 0.62, 50)}, **settings)
+    assert answer.hypotheses[0].cause == leads
+    assert ("empty_batches" in facts(answer)) is (leads == "healthy")
+    assert answer.hypotheses[0].probability < 0.8 or "lost_by_chance" not in facts(answer)
+
+
+# Rows that come again after a resume, parts of a step that take ever longer, a policy that is off before any update.
+
+
+ROWS = np.random.default_rng(4).permutation(8000)
+
+
+def launched(style: str, replayed: bool) -> str:
+    """Return a log of four launches of 60 steps each, in mid-pass: they read on, or begin with the same rows."""
+    lines = []
+    for step in range(240):
+        if step and step % 60 == 0:
+            lines.append(RESUMED[style].format(step=step))
+        row = int(ROWS[(step % 60 if replayed else step) * 7])
+        lines.append(ROW_LINES[style].format(step=step + 1, epoch=step / 900, loss=4 - step / 100, row=row))
+    return "\n".join(lines) + "\n"
+
+
+ROW_LINES = {
+    "bracket": "step {step} ep {epoch:.3f} loss {loss:.4f} chunk[0]={row}",
+    "list": "step {step} | epoch {epoch:.3f} | loss {loss:.4f} | ids [{row}, 4, 5]",
+    "json": '{{"step": {step}, "epoch": {epoch:.3f}, "loss": {loss:.4f}, "first_idx": {row}}}',
+}
+RESUMED = {
+    "bracket": "[launch] restored model+optim+lr from ckpt_{step:06d}",
+    "list": "Resuming training from checkpoint-{step}",
+    "json": '{{"event": "resume", "step": {step}}}',
+}
+
+
+@pytest.mark.parametrize("style", ROW_LINES)
+@pytest.mark.parametrize("replayed", [True, False])
+def test_rows_that_a_resume_begins_with_again_are_data_that_is_replayed(
+    style: str, replayed: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / ("train.jsonl" if style == "json" else "train.log")
+    log.write_text(launched(style, replayed))
+    answer = diagnose_run(log)
+    assert ("rows_after_resume" in facts(answer)) is replayed
+    assert (answer.hypotheses[0].cause == "resume_data_replayed") is replayed
+
+
+def test_rows_that_come_again_with_each_pass_are_not_replayed() -> None:
+    columns = {"loss": falling(3, 1), "epoch": lambda step: step / 50, "row": lambda step: float(ROWS[step % 50])}
+    assert "rows_after_resume" not in facts(diagnosed(columns))
+
+
+@pytest.mark.parametrize("name", ["t_hooks_ms", "callbacks_s", "logger time (ms)", "ema_update_sec"])
+@pytest.mark.parametrize(("grows", "more", "stated"), [
+    (20.0, {}, True), (1.0, {}, False), (20.0, {"tokens": lambda step: 100 + 10 * step}, False),
+])  # fmt: skip
+def test_a_part_of_the_step_that_takes_ever_longer_slows_the_run(
+    name: str, grows: float, more: dict[str, Any], stated: bool
+) -> None:
+    columns = more | {
+        "loss": falling(3, 1),
+        "t_fwd_ms": lambda step: 0.2 + 0.02 * abs(float(NOISE[step])),
+        name: lambda step: (
+            0.02 * (1 + (grows - 1) * step / 200) * (1 + 0.1 * float(NOISE[-step])) + 9 * (step % 17 == 3)
+        ),
+    }
+    answer = diagnosed(columns)
+    assert ("time_grows" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "throughput_degradation") is stated
+
+
+@pytest.mark.parametrize("name", ["elapsed_s", "wall_time", "t_total_s", "hooks_so_far_s"])
+def test_a_clock_is_no_part_of_the_step_that_takes_ever_longer(name: str) -> None:
+    columns = {"loss": falling(3, 1), "t_fwd_ms": still(0.2), name: lambda step: 0.5 * step}
+    assert "time_grows" not in facts(diagnosed(columns))
+
+
+@pytest.mark.parametrize(
+    "name", ["first_mb_clipfrac", "clipfrac_mb0", "clip_frac/first_epoch", "clipfrac_before_update"]
+)
+@pytest.mark.parametrize(("level", "stale"), [(0.2, True), (0.001, False)])
+def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
+    name: str, level: float, stale: bool
+) -> None:
+    columns = POLICY | {
+        "clipfrac": lambda step: 0.11 + 0.01 * float(NOISE[step]),
+        name: lambda step: level * (1 + 0.1 * float(NOISE[-step])),
+    }
+    answer = diagnosed(columns, algorithm="ppo")
+    assert ("moved_before_update" in facts(answer)) is stale
+    assert (answer.hypotheses[0].cause == "off_policy_staleness") is stale

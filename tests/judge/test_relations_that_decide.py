@@ -253,6 +253,37 @@ def test_low_clipping_is_healthy_whether_it_has_teeth_or_not(fraction: Curve) ->
     assert leading(answer) == "healthy"
 
 
+SYNCED = STEPS - (STEPS - 1) % 5
+"""The step at which the policy that samples was brought up to date."""
+AT_RANDOM = np.abs(NOISE[4])
+"""What comes and goes with no interval."""
+
+
+@pytest.mark.parametrize(("versions", "old"), [
+    ({"actor/version": STEPS, "rollout/weights_version": SYNCED}, True),
+    ({"learner_policy_version": STEPS, "actor_policy_version": SYNCED}, True),
+    ({"staleness": STEPS - SYNCED}, True),
+    ({"actor/version": STEPS, "rollout/weights_version": STEPS - 1}, False),  # each update has fresh samples
+    ({"data_version": STEPS // 40, "actor/version": STEPS * 8}, False),
+])  # fmt: skip
+@pytest.mark.parametrize("column", ["clip_fraction", "approx_kl"])
+def test_ratios_that_are_far_off_while_the_sampling_policy_is_updates_behind_are_of_old_samples(
+    versions: dict[str, Curve], old: bool, column: str
+) -> None:
+    off = np.where(AT_RANDOM > 0.3, 0.7, 0.02)
+    curves = {"reward": 0.5 - 0.4 * STEPS / 80 + 0.02 * NOISE[0], "entropy": 0.9 * np.exp(-STEPS / 15), column: off}
+    answer = diagnosed({**curves, "policy_loss": 0.02 * NOISE[1], **versions}, settings={"algo": "ppo"})
+    assert ("old_samples_far_off" in facts(answer)) is old
+    assert (leading(answer) == "off_policy_staleness") is old
+
+
+def test_samples_of_an_old_policy_that_stay_near_are_healthy() -> None:
+    curves = {"reward": 0.5 + 0.4 * STEPS / 80 + 0.01 * NOISE[0], "clip_fraction": rough(0.06, 0.3, 3)}
+    answer = diagnosed({**curves, "actor/version": STEPS, "rollout/version": SYNCED}, settings={"algo": "ppo"})
+    assert "old_samples_far_off" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
 LONGER = 1 / (1 + np.exp(-(STEPS - 45) / 3))
 
 
@@ -539,6 +570,20 @@ def test_weights_of_a_small_model_hardly_move_where_no_settings_are_known(
     assert (leading(answer) == "lr_too_low") is stated
 
 
+@pytest.mark.parametrize(("name", "moves", "rate", "stated"), [
+    ("param_norm", 0.002, 2e-5, True), ("weight_norm", -0.004, 4e-5, True), ("train/params norm", 0.0, 6e-6, True),
+    ("param_norm", 0.9, 2e-5, False), ("param_norm", 0.002, 1e-3, False),
+])  # fmt: skip
+def test_a_norm_of_weights_that_stays_tells_that_they_hardly_move_where_no_gradient_is_logged(
+    name: str, moves: float, rate: float, stated: bool
+) -> None:
+    loss = rough(3.4 * 0.85 ** (1 - np.exp(-STEPS / 40)), 0.003)
+    curves = {"loss": loss, "ppl": np.exp(loss), "lr": np.full(len(STEPS), rate), name: 24.5 + moves * STEPS / 80}
+    answer = diagnosed(curves)
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert (leading(answer) == "lr_too_low") is stated
+
+
 SWEEP = np.floor((STEPS - 1) % 20 / 4)
 
 
@@ -678,6 +723,26 @@ def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompt
     assert ("prompts_count_unmeant" in facts(answer)) is stated
     assert (leading(answer) == "prompt_not_masked") is stated
     assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))
+
+
+@pytest.mark.parametrize(("columns", "name", "ends", "stated"), [
+    ({"target_tokens": 16 * ROW}, "eval_answer_tokens_per_sample", 0.3, True),
+    ({"loss_tokens": 16 * ROW}, "val_mean_reply_length", 0.5, True),
+    ({"loss_tokens_per_seq": ROW - 1}, "test/answer_len", 0.2, True),
+    ({"target_tokens": 16 * ROW}, "eval_answer_tokens_per_sample", 1.8, False),
+    ({"target_tokens": 16 * 5}, "eval_answer_tokens_per_sample", 0.3, False),
+])  # fmt: skip
+def test_an_evaluation_of_short_answers_that_parts_from_training_on_whole_rows_leaves_prompts_out(
+    columns: dict[str, float], name: str, ends: float, stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.9 + 1.3 * np.exp(-STEPS / 12), 0.004)}
+        | {name: value * np.ones(len(STEPS)) for name, value in columns.items()},
+        evaluated={"eval_loss": np.linspace(2.3, ends, 8), name: np.full(8, 4.3)},
+        settings={"seq_len": ROW + 1, "vocab_size": 40, "batch_size": 16, "learning_rate": 1e-3},
+    )
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
 
 
 @pytest.mark.parametrize(("counted", "evaluated", "settings", "stated"), [
@@ -882,6 +947,8 @@ def test_success_that_rises_or_a_reward_that_is_not_all_there_is_says_nothing_of
 
 @pytest.mark.parametrize(("name", "gold", "stated"), [
     ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
+    ("gold/accuracy", 0.06, True), ("oracle_accuracy", 0.2, True), ("human/pair_acc", 0.3, True),
+    ("gold/accuracy", 0.6, False), ("hard/accuracy", 0.2, False),
     ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged
     ("eval_gen_exact", 0.01, False), ("eval_exact_match_accuracy", 0.05, False),  # of answers that are written
 ])  # fmt: skip
@@ -897,7 +964,7 @@ def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_a
                    name: gold + 0.01 * NOISE[4]},
         settings={"task": "reward model"},
     )  # fmt: skip
-    assert ("pairs_contradict" in facts(answer)) is stated
+    assert ("source_contradicts" in facts(answer)) is stated
     assert (leading(answer) == "preference_labels_swapped") is stated
 
 
@@ -924,6 +991,22 @@ def test_a_gradient_that_is_ordinary_at_first_or_scaled_does_not(
     answer = deep(first_norm, settings, scale)
     assert "norm_huge_at_start" not in facts(answer)
     assert leading(answer) != "exploding_gradients"
+
+
+@pytest.mark.parametrize("name", ["gnorm.fc{0}", "grad_norm/block_{0}", "layers.{0}.grad_norm"])
+@pytest.mark.parametrize(("norms", "end", "stated"), [
+    ((600, 38, 3.6, 1.4), 2.3, True), ((150, 60, 21, 9, 11, 4, 1.5, 1.0), 1.4, True), ((250, 16, 1.1), 2.2, True),
+    ((250, 16, 1.1), 0.3, False), ((600, 1.9, 1.6, 1.4), 2.3, False), ((9, 4, 2, 1.4), 2.3, False),
+    ((600, 1.4, 38, 3.6), 2.3, False), ((1.4, 3.6, 38, 600), 2.3, False),
+])  # fmt: skip
+def test_gradients_that_grow_from_layer_to_layer_back_to_the_input_explode(
+    name: str, norms: Sequence[float], end: float, stated: bool
+) -> None:
+    layers = {name.format(3 * at): rough(level / (1 + STEPS / 20), 0.05, at % 8) for at, level in enumerate(norms)}
+    loss = rough(end + (2.4 - end) * np.exp(-STEPS / 30), 0.02)
+    answer = diagnosed({"loss": loss, **layers}, settings={"num_classes": 10, "grad_clip": 0})
+    assert ("norm_grows_backwards" in facts(answer)) is stated
+    assert (leading(answer) == "exploding_gradients") is stated
 
 
 def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
@@ -1445,6 +1528,21 @@ def test_a_ranking_the_wrong_way_round_contradicts_a_loss_that_has_learnt(
     assert not stated or leading(answer) == "metric_bug"
 
 
+@pytest.mark.parametrize(("name", "score", "losses", "stated"), [
+    ("val_auc", 0.5046, (0.57, 0.52), True), ("dev/ndcg@10", 0.3127, (0.7, 0.5), True),
+    ("eval_pr_auc", 0.2617, (0.6, 0.5), True), ("val_auc", 0.5046, (0.7, 0.573), False),  # a bias alone is learnt
+    ("val_auc", 0.5, (0.57, 0.52), False), ("val_auc", 0.5046, (0.57, 0.57), False),
+    ("val_acc", 0.7397, (0.57, 0.52), False), ("val_baseline_auc", 0.6386, (0.57, 0.52), False),
+])  # fmt: skip
+def test_a_ranking_that_is_the_same_to_the_last_digit_while_the_loss_moves_is_not_of_the_answers(
+    name: str, score: float, losses: tuple[float, float], stated: bool
+) -> None:
+    evaluated = {"val_loss": np.linspace(*losses, 8), name: np.full(8, score), "val_label_mean": np.full(8, 0.26)}
+    answer = diagnosed({"loss": rough(0.58 - 0.13 * STEPS / 80, 0.02)}, evaluated=evaluated)
+    assert ("ranking_stands_still" in facts(answer)) is stated
+    assert not stated or leading(answer) == "metric_bug"
+
+
 @pytest.mark.parametrize(("names", "left_out", "meant", "stated"), [
     (("num_input_tokens_seen", "num_label_tokens_seen"), 20, {"completion_only": True}, True),
     (("tokens_seen", "loss_tokens_seen"), 0, {"train_on_prompt": False}, True),
@@ -1522,12 +1620,13 @@ SIZES = ("vocab_size: 27", "n_train: 1600", "batch_size: 32", "eval_rows: 300", 
     ("sample: 'cold rain over the hills'", 0.12, False), ("sample: 'cold raaaaaaaaaaaaaaaaa'", 1.3, False),
     ("banner aaaaaaaaaaaaaaaaa", 0.12, False),
 ])  # fmt: skip
+@pytest.mark.parametrize("lines", [SIZES, ("number of parameters: 0.06M",)], ids=["vocabulary", "no settings"])
 def test_a_sample_that_says_one_thing_again_and_again_contradicts_a_loss_that_knows_the_next_token(
-    sample: str, train: float, stated: bool, tmp_path: Path
+    lines: Sequence[str], sample: str, train: float, stated: bool, tmp_path: Path
 ) -> None:
-    answer = of_lines(tmp_path, SIZES, train, train=train)
+    answer = of_lines(tmp_path, lines, train, train=train)
     assert "repeats_itself" not in facts(answer)
-    answer = of_lines(tmp_path, SIZES, train, below=[sample, "step 81 loss 0.1"], train=train)
+    answer = of_lines(tmp_path, lines, train, below=[sample, "step 81 loss 0.1"], train=train)
     assert ("repeats_itself" in facts(answer)) is stated
     assert not stated or leading(answer) == "label_shift_error"
 

@@ -210,6 +210,22 @@ def test_a_loss_on_all_tokens_contradicts_a_setting_that_leaves_it_on_answers(
     assert (answer.hypotheses[0].cause == "prompt_not_masked") is leads or True in setting.values()
 
 
+@pytest.mark.parametrize(("name", "counted", "settings", "leads"), [
+    ("loss_tokens", 496, {"completion_only_loss": True, "max_length": 32}, True),
+    ("train/target_tokens", 512, {"loss_on": "responses", "seq_len": 32}, True),
+    ("n_label_tokens", 496, {"train_on_inputs": False, "max_seq_length": 32}, True),
+    ("loss_tokens", 231, {"completion_only_loss": True, "max_length": 32}, False),
+    ("loss_tokens", 496, {"completion_only_loss": True, "max_length": 512}, False),
+    ("loss_tokens", 496, {"seq_len": 32, "task": "pretraining"}, False),
+])  # fmt: skip
+def test_a_loss_on_all_places_of_the_rows_contradicts_a_setting_that_leaves_it_on_answers(
+    name: str, counted: int, settings: dict[str, Any], leads: bool
+) -> None:
+    answer = run_of({"loss": slow, name: lambda _: counted}, batch_size=16, learning_rate=1e-3, **settings)
+    assert bool(text_of(answer, "prompts_count_unmeant")) is leads
+    assert (answer.hypotheses[0].cause == "prompt_not_masked") is leads
+
+
 HEADS = [
     "> dataset: chain of order 2, conditional entropy of the source on validation: 1.3150 nats (uniform: 2.77)",
     "notes | reference continuations from the data: legal=0.926 chain_nll=1.315",

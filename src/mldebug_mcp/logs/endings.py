@@ -6,9 +6,9 @@ Its last lines tell whether the last one is whole, how long it was silent, and w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import median
 
 from mldebug_mcp.core.lazy import dataclass, regex, replace
@@ -137,6 +137,8 @@ Chosen by hand: an evaluation or a checkpoint may take minutes."""
 MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS, MIN_WAIT_LINES = 15.0, 100.0, 3
 """Seconds, times the usual interval, and lines behind the last record that tell of waiting sooner. Chosen by hand: a
 checkpoint or an evaluation of steps so short is over by then."""
+MIN_SAME_INTERVALS = 30.0
+"""Times the usual interval after which lines tell of waiting that say the same each time: nothing moves. Chosen."""
 MAX_SECONDS_TO_WRITE = 120.0
 """Seconds between the time in a line and the change of its file. Chosen: a buffer is written within that."""
 
@@ -164,10 +166,12 @@ _RECORD = regex(
     r"(?:loss|reward|return|acc(?:uracy)?|ppl|perplexity)\w{0,80}[\"']?\s*+[:=|]?\s*[-+(]*\d|\bnan\b", re.IGNORECASE
 )
 _TIME = regex(
-    r"(?P<day>\d{4}[-/]\d\d[-/]\d\d)[T _,]+(?P<time>\d\d:\d\d:\d\d)"
-    r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])",
+    r"(?:(?P<day>\d{4}[-/]\d\d[-/]\d\d)[T _,]+(?P<time>\d\d:\d\d:\d\d)"
+    r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<]))(?:[.,]\d{1,9})?",
     needs=":",
 )
+"""A time stamp, with its fractions of a second."""
+_COUNTS = regex(r"\b(?:global_?)?(?:step|iter(?:ation)?|batch|update)s?\b\W{0,3}\d", re.IGNORECASE)
 _IN_FRONT = 60
 """Characters at the front of a line in which a time stamp stands."""
 _EPOCH = datetime(1970, 1, 1)
@@ -251,23 +255,39 @@ def _may_be_whole(lines: Sequence[str]) -> bool:
 
 def _silence(lines: Sequence[str]) -> str:
     """Return how long time-stamped lines go on behind the last record, if that is far longer than usual."""
-    clocks = [(seconds, _RECORD.search(line) is not None) for line in lines if (seconds := _clock(line)) is not None]
-    recorded_at = [seconds for seconds, is_record in clocks if is_record]
+    clocks = [*_clocks(lines)]
+    recorded_at = [seconds for seconds, is_record, _ in clocks if is_record]
     if len(recorded_at) < 3:
         return ""
     usual = median(max(0.0, after - before) for before, after in pairwise(recorded_at))
     quiet = clocks[-1][0] - recorded_at[-1]
+    behind = [words for _, _, words in takewhile(lambda clock: not clock[1], reversed(clocks))]
     if quiet < max(MIN_SILENT_SECONDS, MIN_SILENT_INTERVALS * usual) and not _waits(
-        clocks, quiet, (recorded_at[-1] - recorded_at[0]) / len(recorded_at)
+        behind, quiet, (recorded_at[-1] - recorded_at[0]) / len(recorded_at)
     ):
         return ""
     return f"its clock runs on for {quiet:.0f} s behind the last record, where records came every {usual:.0f} s"
 
 
-def _waits(clocks: Sequence[tuple[float, bool]], quiet: float, usual: float) -> bool:
+def _clocks(lines: Sequence[str]) -> Iterator[tuple[float, bool, str]]:
+    """Yield the times of lines that have one, whether they are records, and what else they say.
+
+    A line with a counter that says the same once more at another time records nothing.
+    """
+    known = set[str]()
+    for line in lines:
+        if (seconds := _clock(line)) is None:
+            continue
+        words = _TIME.sub("", line, count=1)
+        is_known = words in known and _COUNTS.search(words) is not None
+        yield seconds, _RECORD.search(words) is not None and not is_known, words
+        known.add(words)
+
+
+def _waits(behind: Sequence[str], quiet: float, usual: float) -> bool:
     """Say whether several lines behind the last record take far longer than records do, if not minutes."""
-    behind = next(at for at, (_, is_record) in enumerate(reversed(clocks)) if is_record)
-    return behind >= MIN_WAIT_LINES and quiet >= max(MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS * usual)
+    times = MIN_SAME_INTERVALS if len(set(behind[:MIN_WAIT_LINES])) == 1 else MIN_WAIT_INTERVALS
+    return len(behind) >= MIN_WAIT_LINES and quiet >= max(MIN_WAIT_SECONDS, times * usual)
 
 
 def _clock(line: str) -> float | None:

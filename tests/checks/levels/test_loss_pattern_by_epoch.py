@@ -82,3 +82,16 @@ def test_rows_grouped_by_length_as_configured_are_a_remark() -> None:
     finding = seen("loss_pattern_by_epoch", run)
     assert finding.state is State.ABSENT
     assert "length" in finding.summary
+
+
+@pytest.mark.parametrize(("passes", "expected"), [(4, State.PRESENT), (3, State.ABSENT)])
+def test_small_ups_and_downs_are_present_where_many_passes_agree(passes: int, expected: State) -> None:
+    blocks = np.tile(np.repeat([0.0, 0.1, -0.1, 0.06], 10), passes)
+    run = run_of(loss=noisy(2 + blocks, 0.005), epoch=np.arange(1, len(blocks) + 1) / 40)
+    assert state("loss_pattern_by_epoch", run) is expected
+
+
+def test_a_pattern_that_the_learning_rate_shares_is_unknown() -> None:
+    cycle = 0.5 + 0.5 * np.cos(np.arange(160) * np.pi / 10)
+    run = run_of(loss=noisy(1.2 + cycle, 0.02), learning_rate=1e-3 * (cycle + 0.01), epoch=np.arange(1, 161) / 40)
+    assert state("loss_pattern_by_epoch", run) is State.UNKNOWN

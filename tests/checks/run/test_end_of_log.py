@@ -94,6 +94,20 @@ def test_the_time_of_an_evaluation_is_no_silence(tmp_path: Path) -> None:
     assert state("log_falls_silent", stamped(tmp_path, 240)) is State.ABSENT
 
 
+@pytest.mark.parametrize(("beat", "is_silent"), [
+    ("INFO heartbeat: step=59 prefetch=0/8 rss=285MB", True), ("watchdog | last iteration 59, loss 1.41, alive", True),
+    ("[monitor] batch 59: queue empty", True), ("INFO evaluating: {0} of 40 batches behind step 59", False),
+])  # fmt: skip
+def test_lines_that_say_the_same_each_time_are_of_a_run_that_stands_still(
+    beat: str, is_silent: bool, tmp_path: Path
+) -> None:
+    start = datetime(2024, 5, 1, 10, 0, 0, 250000)
+    lines = [f"{start + timedelta(seconds=3 * at)} step {at}: loss {2 - at / 100:.4f}" for at in range(1, 60)]
+    lines += [f"{start + timedelta(seconds=200 + 50 * at)} {beat.format(at)}" for at in range(4)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert (diagnose_run(tmp_path / "train.log").leader == "hang") is is_silent
+
+
 def test_records_that_come_every_few_minutes_make_no_silence_of_half_an_hour(tmp_path: Path) -> None:
     assert state("log_falls_silent", stamped(tmp_path, 1800, every=240)) is State.ABSENT
 

@@ -367,3 +367,12 @@ def test_a_last_batch_of_an_epoch_that_is_off_as_such_batches_of_fewer_rows_are_
     loss = {float(step): value for step, value in enumerate(values)}
     run = run_of({"loss": loss, "epoch": {step: step // 9 for step in loss}})
     assert (state("loss_spike", run) is State.PRESENT) is answer
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+@pytest.mark.parametrize("times", [1 / 3, 0.5, 1.6])
+def test_a_step_to_another_level_is_no_jump_at_the_record_before_it_or_behind(times: float, noise: float) -> None:
+    level = np.where(np.arange(120) < 60, 3.0, 3.0 * times)
+    assert state("loss_spike", run_of(loss=noisy(level, noise))) is State.ABSENT
+    level[40] = 7.0
+    assert seen("loss_spike", run_of(loss=noisy(level, noise))).steps[0] == 41

@@ -14,13 +14,23 @@ from mldebug_mcp.checks.check import (
     answers_of,
     ask_in_turn,
     by_outcome,
+    known,
     outcome_of,
     question,
     reading,
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import curves_in_turn, last_decimal, mad, noise, positive, row_medians, teeth_of
+from mldebug_mcp.checks.curve import (
+    curves_in_turn,
+    finite_of,
+    last_decimal,
+    mad,
+    noise,
+    positive,
+    row_medians,
+    teeth_of,
+)
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.text import counted, figure
@@ -198,7 +208,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
-    if "epoch" in run and len(series := run["epoch"].finite) > 1:
+    if len(series := finite_of(run, "epoch")) > 1:
         value = series.interpolated(loss.step)
         if bool(np.all(series.value == np.round(series.value))):
             value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
@@ -263,9 +273,7 @@ MAX_CUT_RATE_RATIO = 0.67
 def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
     """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
@@ -280,10 +288,8 @@ def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
 
 def _rate_is_cut(run: Run, steps: Floats) -> bool:
     """Say whether the learning rate falls by a third or more at most of the boundaries."""
-    if "learning_rate" not in run or run.step_name != "step":
-        return False
-    rate = run["learning_rate"].finite
-    if len(rate) < 4:
+    rate = finite_of(run, "learning_rate")
+    if run.step_name != "step" or len(rate) < 4:
         return False
     at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
     return bool(np.mean(rate.value[at] < MAX_CUT_RATE_RATIO * rate.value[at - 1]) * 2 > 1)
@@ -293,7 +299,7 @@ def _rate_is_cut(run: Run, steps: Floats) -> bool:
 
 
 MAX_PERIOD_DIFFERENCE_SHARE = 0.1
-"""Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
+"""Share of a period by which cycles of the learning rate may differ. Chosen: schedules are logged now and then."""
 MAX_ROUNDED_SWING_UNITS = 2.0
 """Units of the last digit up to which a pattern is that of rounding. Chosen: a smooth curve falls like stairs."""
 DATA_ORDER_ALIKE = 0.85
@@ -302,6 +308,10 @@ STARTS_OVER = 0.5
 """Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 MIN_PATTERN_SWING_SHARE = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
+MIN_SMALL_SWING_SHARE = 0.05
+"""The same where many passes agree. Fitted: of 100 healthy runs of benchmarks/corpus none shows it."""
+MIN_AGREEING_PASSES = 3
+"""Passes after the first that agree in a small pattern. Chosen: two may agree by chance."""
 MOST_CLEAR = 0.6
 """Share of the boundaries of epochs that are clear. Chosen: on synthetic curves."""
 MIN_SHARE_OF_FALL = 0.5
@@ -322,9 +332,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     Not this when: the pattern is small for the loss; rows of like length are put together on purpose (a remark).
     """
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     parts = parts_of(loss.value, epoch)
     levels = [
         np.array([median(part) for part in np.array_split(values, parts)]) for values in whole_passes(loss.value, epoch)
@@ -334,12 +342,14 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     shapes = [_shape(level) for level in levels]
     swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_pass_correlations(shapes).min())
     begins_anew = all(
-        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * swing
+        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * max(np.ptp(shape), np.ptp(again))
         for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
     )
-    if swing < MIN_PATTERN_SWING_SHARE * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
+    share = MIN_SMALL_SWING_SHARE if len(levels) > MIN_AGREEING_PASSES else MIN_PATTERN_SWING_SHARE
+    if swing < share * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
         return None
     second = float(loss.step[int(np.argmax(epoch > epoch[0]))])
+    _refuse_that_of_the_rate(run, second - float(loss.step[0]))
     by_length = run.settings.flag("group_by_length") is True
     meant = "; rows of like length are put together, as configured" if by_length else ""
     return Evidence(
@@ -427,7 +437,8 @@ def loss_sawtooth(run: Run) -> Evidence | None:
 
 def _refuse_that_of_the_rate(run: Run, period: float) -> None:
     turns = np.diff(rate_comes_back(run))
-    if len(turns) and abs(median(turns) - period) <= MAX_PERIOD_DIFFERENCE_SHARE * period:
+    cycles = period / median(turns) if len(turns) else 0.0
+    if round(cycles) and abs(cycles - round(cycles)) <= MAX_PERIOD_DIFFERENCE_SHARE * cycles:
         raise CannotTell("the learning rate comes back with the same period, which the loss follows")
 
 
@@ -467,6 +478,9 @@ MIN_PAIRS_AT_LAG = 30
 """Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
 MEASURE_SAME_ORDER_SIGMAS = 6.5
 """Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
+SAME_ORDER_SIGMAS_OF_PASS = 4.0
+"""The same at the length of a pass whose stretches show a pattern. Fitted: no run of another order in benchmarks/corpus
+has 3.5."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
 
@@ -474,13 +488,14 @@ MAX_NEXT_RECORD_CORRELATION = 0.3
 """Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
 
 
-def comes_again(values: Floats) -> tuple[int, float, int] | None:
+def comes_again(values: Floats, of_pass: int | None = None) -> tuple[int, float, int] | None:
     """Return the distance in records at which the differences from neighbours come again most clearly, None if never.
 
     With it stand their rank correlation at that distance, and how many records are compared.
 
     Args:
         values: Evenly spaced values, in time order, shape (n,).
+        of_pass: The records of a pass with a pattern, if there is one: a distance that needs less to be clear.
     """
     if len(values) < MIN_RECORDS_FOR_PASS:
         return None
@@ -493,14 +508,15 @@ def comes_again(values: Floats) -> tuple[int, float, int] | None:
     alike = _products(centred) / pairs / float(np.mean(centred**2))
     clear = alike * np.sqrt(pairs)
     clear[:MIN_LAG_RECORDS] = clear[max(MIN_LAG_RECORDS, len(clear) - MIN_PAIRS_AT_LAG + 1) :] = 0.0
-    lag = int(np.argmax(clear))
-    if (
-        clear[lag] < MEASURE_SAME_ORDER_SIGMAS
-        or alike[lag] < MEASURE_SAME_ORDER_ALIKE
-        or alike[1] > MAX_NEXT_RECORD_CORRELATION
-    ):
+    lags = [(int(np.argmax(clear)), MEASURE_SAME_ORDER_SIGMAS)]
+    if of_pass is not None and of_pass < len(clear):
+        lags.append((of_pass, SAME_ORDER_SIGMAS_OF_PASS))
+    if alike[1] > MAX_NEXT_RECORD_CORRELATION:
         return None
-    return lag, min(1.0, float(alike[lag])), int(pairs[lag])
+    for lag, least in lags:
+        if clear[lag] >= least and alike[lag] >= MEASURE_SAME_ORDER_ALIKE:
+            return lag, min(1.0, float(alike[lag])), int(pairs[lag])
+    return None
 
 
 def stands_out(values: Floats, lag: int) -> float | None:
@@ -536,6 +552,16 @@ MIN_HARD_PLACE_SPREADS = 4.0
 (benchmarks/faults and loops), pockets of bad rows 4.7 to 14."""
 
 
+def _records_of_pattern(run: Run, loss: Series) -> int | None:
+    """Return the records of a pass whose stretches go up and down as in each other; None where that is not known."""
+    try:
+        epoch = epochs_of(run, loss) if loss_pattern_by_epoch(run) else None
+    except CannotTell:
+        return None
+    lengths = [] if epoch is None else list(map(len, whole_passes(loss.value, epoch)))
+    return lengths[0] if lengths[1:] and np.ptp(lengths[:-1]) == 0 else None
+
+
 def batches_recur(run: Run) -> Evidence | None:
     """What single records of the loss differ in from their neighbours comes again, record by record, at one distance.
 
@@ -547,7 +573,7 @@ def batches_recur(run: Run) -> Evidence | None:
     loss, spacing = last_records(run["loss"].finite, "a distance")
     values = loss.value
     values = np.log(values) if positive(values) else values
-    found = comes_again(values)
+    found = comes_again(values, _records_of_pattern(run, loss))
     if found is None:
         return None
     lag, correlation, pairs = found

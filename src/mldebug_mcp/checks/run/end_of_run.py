@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     Evidence,
     answers_of,
     by_outcome,
+    known,
     outcome_of,
     question,
     symptom,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
 OF_MEMORY = regex(
     r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
-    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|\bMemoryError\b|"
+    r"DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
     re.IGNORECASE,
 )
 """An allocation that failed for lack of memory."""
@@ -325,9 +327,7 @@ def log_stops(run: Run) -> Evidence | None:
     A run that is still going looks the same. Not this when: the next record would lie beyond the plan; the run says
     that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
     """
-    plan = plan_of(run)
-    if plan is None:
-        raise CannotTell("the planned number of steps or epochs is not known, or is counted in another unit")
+    plan = known(plan_of(run), "the planned number of steps or epochs is not known, or is counted in another unit")
     if plan.is_done:
         return None
     if "hf_trainer_state" in run.formats and not has_finished(run):

@@ -14,13 +14,14 @@ from mldebug_mcp.checks.check import (
     ask_in_turn,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, end_level, positive
+from mldebug_mcp.checks.curve import aligned, end_level, finite_of, positive
 from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
@@ -64,10 +65,7 @@ MAX_SMALL_BATCH_ROWS = 4.0
 
 def _required_setting(run: Run, name: str, what: str) -> float:
     """Return a setting; raise CannotTell where it is not given."""
-    number = run.setting(name)
-    if number is None:
-        raise CannotTell(f"{what} is not in the configuration")
-    return number
+    return known(run.setting(name), f"{what} is not in the configuration")
 
 
 def _require(kinds: tuple[str, ...], run: Run) -> None:
@@ -87,9 +85,7 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     Not this when: it is 1e-10 or more; the epsilon is that of a normalisation layer.
     """
     _require_adam(run)
-    epsilon = run.facts.optimizer.epsilon
-    if epsilon is None:
-        raise CannotTell("Adam's epsilon is not in the configuration")
+    epsilon = known(run.facts.optimizer.epsilon, "Adam's epsilon is not in the configuration")
     key = run.settings["adam_epsilon"].key.lower()
     is_named = any(part in key for part in NAMED)
     if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
@@ -159,9 +155,7 @@ def batch_small(run: Run) -> Evidence | None:
 
     Not this when: samples are long packed sequences; it runs on more devices than the configuration names.
     """
-    effective = run.facts.effective_batch
-    if effective is None:
-        raise CannotTell("the batch size is not in the configuration")
+    effective = known(run.facts.effective_batch, "the batch size is not in the configuration")
     packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
     if effective > MAX_SMALL_BATCH_ROWS or packed:
         return None
@@ -225,8 +219,8 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
 
 def _learns_nearly_all(run: Run) -> bool:
     """Say whether the loss comes down to a small part of its start and stays there, and evaluation ends at its best."""
-    loss = run["loss"].finite.value if "loss" in run else np.zeros(0)
-    held_out = run["eval_loss"].value if "eval_loss" in run else np.zeros(0)
+    loss = finite_of(run, "loss").value
+    held_out = run["eval_loss"].value if "eval_loss" in run else np.empty(0)
     if len(loss) < LEAST_LEARNING or not positive(loss) or len(loss) < len(run["loss"]):
         return False
     start, later = float(loss[0]), loss[len(loss) // 2 :]
@@ -237,8 +231,8 @@ def _learns_nearly_all(run: Run) -> bool:
 
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
-    logged = run["learning_rate"].finite if "learning_rate" in run else None
-    if logged is None or (there := logged.at(step)) is None or there < peak:
+    there = finite_of(run, "learning_rate").at(step)
+    if there is None or there < peak:
         return f"learning_rate is set to {figure(peak)}"
     return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
@@ -335,9 +329,7 @@ HIGH = Outcome(
 @question(OUTWEIGHS, HIGH, whole=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
     """Judge the configured weight decay by what it takes in a step, else on its own."""
-    decay = run.facts.optimizer.weight_decay
-    if decay is None:
-        raise CannotTell("weight_decay is not in the configuration")
+    decay = known(run.facts.optimizer.weight_decay, "weight_decay is not in the configuration")
     family, peak = family_of(run), _peak(run)
     values, summary = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:
@@ -436,10 +428,9 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
         for name, setting in run.settings.items()
         if _LENGTH_OF_ANSWERS.fullmatch(setting.key.rpartition("/")[2])
     ]
+    logged = [series for series in run.with_role(Quantity.COMPLETION_LENGTH) if len(series.finite)]
     lengths += [
-        (series.logged_as or series.name, float(series.finite.value.max()))
-        for series in run.with_role(Quantity.COMPLETION_LENGTH)
-        if len(series.finite)
+        (series.logged_as or series.name, _of_each_row(run, float(series.finite.value.max()))) for series in logged
     ]
     if evaluated is not None and len(evaluated):
         lengths.append((evaluated.name, float(evaluated.value.max())))
@@ -447,13 +438,33 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
     name, length = next(((name, length) for name, length in lengths if length), ("", 0.0))
     if not length or least <= length + END_TOKENS:
         return None
+    in_evaluation = (
+        {series.logged_as or series.name for series in logged if series.role and series.role.phase == "eval"}
+        if _ends_far_above_evaluation(run)
+        else set[str]()
+    )
+    if evaluated is not None:
+        in_evaluation.add(evaluated.name)
     summary = (
         f"{per_row.name} is {figure(least)} or more in all {counted(len(per_row), 'record')}, and {name} is "
         f"{figure(length)}: tokens of the prompt count in the loss too"
     )
-    by_evaluation = float(evaluated is not None and name == evaluated.name)
-    values = {"counted": least, "answer": length, "by_evaluation": by_evaluation}
+    values = {"counted": least, "answer": length, "by_evaluation": float(name in in_evaluation)}
     return Evidence(summary, steps=(float(per_row.step[0]),), values=values)
+
+
+def _of_each_row(run: Run, tokens: float) -> float:
+    """Return tokens of each row: where there are more than a row has, they are those of a batch."""
+    rows, length = run.facts.effective_batch, _length_of_rows(run)
+    return tokens / rows if rows and length and tokens > length else tokens
+
+
+def _ends_far_above_evaluation(run: Run) -> bool:
+    """Say whether the training loss ends far above that of evaluation, as where prompts count in training alone."""
+    if "loss" not in run or "eval_loss" not in run:
+        return False
+    _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    return bool(len(train)) and float(train[-1]) > LOSSES_APART * float(evaluation[-1]) > 0
 
 
 def _counted_per_row(run: Run, *, held_out: bool) -> Series | None:
@@ -583,11 +594,28 @@ def _all_tokens_count(run: Run) -> Evidence | None:
 
     The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
     """
-    rows = run.facts.effective_batch
     counted_tokens = run.with_role(Quantity.LOSS_TOKENS, phase="train")
     batch_tokens = [*run.with_role(Quantity.BATCH_TOKENS, phase="train"), *_called(run, _TOKENS)]
     trained, every = (next((series.finite for series in of), None) for of in (counted_tokens, batch_tokens))
-    if trained is None or every is None or len(trained) < MIN_LABEL_RECORDS:
+    return None if trained is None or every is None else _without_mask(run, trained, every)
+
+
+def places_counted(run: Run) -> Evidence | None:
+    """Return that each record trains on all places of rows of the configured length, prompts and padding included."""
+    rows, length = run.facts.effective_batch, _length_of_rows(run)
+    trained = next((series.finite for series in run.with_role(Quantity.LOSS_TOKENS, phase="train")), None)
+    if trained is None or not rows or not length:
+        return None
+    every = Series(
+        f"places in {figure(rows)} rows of {figure(length)}", trained.step, np.full(len(trained), rows * length)
+    )
+    return _without_mask(run, trained, every)
+
+
+def _without_mask(run: Run, trained: Series, every: Series) -> Evidence | None:
+    """Return that each record trains on all of some tokens, or on all but the first of each row."""
+    rows = run.facts.effective_batch
+    if len(trained) < MIN_LABEL_RECORDS:
         return None
     steps, total, count = aligned(every, trained)
     left_out = total - count

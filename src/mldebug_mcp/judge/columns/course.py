@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
     curves_in_turn,
     mad,
@@ -24,8 +25,11 @@ from mldebug_mcp.checks.curve import (
     start_level,
 )
 from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_averaged_weights
+from mldebug_mcp.checks.gradients import layers_of, parts_of
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.run.data_order import MIN_HARD_PLACE_SPREADS, MIN_RECORDS_FOR_PASS, batches_recur
+from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
@@ -51,7 +55,8 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
+from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -104,6 +109,8 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
+"""How a score is averaged over classes, which is no part of what it is measured on."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 
@@ -112,6 +119,8 @@ def _halves(run: Run, frozen: Series) -> bool:
     """Say whether the loss of its phase halves while a score is the same from the first record on."""
     name = "eval_loss" if frozen.role is not None and frozen.role.phase == "eval" else "loss"
     if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.role.quantity in LOSSES:
+        return False
+    if not set(frozen.role.part.split()) <= _OVER_CLASSES:  # of a set or a part of its own, whose loss may be another
         return False
     loss = run[name].finite.value
     return len(loss) >= MIN_RECORDS_FOR_LEVEL // 2 and 0 < float(loss[-1]) <= HALVED * float(loss[0])
@@ -171,6 +180,28 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
         steps=[float(at[0])],
+    )
+
+
+def whole_order_recurs(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the batches come again in their order, and that none of them is far harder than the others."""
+    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
+        return
+    try:
+        recur = batches_recur(run)
+    except CannotTell:
+        return
+    hardest = None if recur is None else recur.values.get("hardest")
+    if recur is None or hardest is None or hardest >= MIN_HARD_PLACE_SPREADS:
+        return
+    yield DerivedFact.model_construct(
+        fact="whole_order_recurs",
+        text=(
+            f"{recur.summary}. The hardest place of that stretch is {figure(hardest)} spreads above the median of all "
+            "places: the whole order comes again, not a few bad rows in it."
+        ),
+        values={"hardest": hardest, **recur.values},
+        steps=list(recur.steps),
     )
 
 
@@ -528,6 +559,97 @@ def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float,
     return (median(low), high, times) if high > float(low.max()) else None
 
 
+TIME_BLOCKS = 10
+"""Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
+LEAST_TIME_RECORDS = 40
+"""Records of a time that has such a course. Chosen: a median of four stands single slow steps."""
+MIN_FALLS_SHARE = 0.05
+"""Share of the records at which a time is shorter than before. Chosen: a clock, and a sum so far, never are."""
+LEAST_FALLS_ALONE = 0.2
+"""The same where no other time is logged. Chosen: noise has up to a half."""
+MIN_SHARE_OF_TIME = 0.1
+"""Share of all times that are logged by which it has grown at the end. Chosen: less of it costs nothing to repair."""
+_TIME_UNITS = frozenset({"s", "ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
+_OF_NO_STEP = frozenset(
+    {"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"}
+)
+_AMOUNT_WORDS = frozenset({"tokens", "length", "len", "seq", "rows", "size", "batch", "samples", "turns", "depth"})
+"""Words of what makes a step longer by design, where it grows as well."""
+
+
+def time_grows(run: Run) -> Iterator[DerivedFact]:
+    """Yield that what a part of each step takes grows all the way, while other parts keep their time.
+
+    Not this where a column of an amount grows as well, as rows that get longer make all steps longer.
+    """
+    times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
+    for name in list(times):
+        if len(times[name]) < LEAST_TIME_RECORDS or member_of_rank(name.removeprefix("mean "), 0) in run.series:
+            del times[name]  # one rank that is slow makes the mean of all grow
+    courses = {name: _block_medians(series.value) for name, series in times.items()}
+    seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
+    grown = [name for name, course in courses.items() if _grows(course)]
+    if run.kind in POLICIES or not grown or _amounts_grow(run):
+        return
+    name = max(grown, key=lambda each: float(seconds[each][-1]))
+    added = float(seconds[name][-1] - seconds[name][0])
+    falls = float(np.mean(np.diff(times[name].value) < 0))
+    others = [other for other in courses if other not in grown]
+    least_falls = MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
+    if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
+        return
+    shown = ""
+    if others:
+        steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
+        shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
+    yield DerivedFact.model_construct(
+        fact="time_grows",
+        text=(
+            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
+            f"records){shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
+        ),
+        values={"from": float(courses[name][0]), "to": float(courses[name][-1])},
+        steps=[float(times[name].step[0])],
+    )
+
+
+def _first_to_last(course: Floats) -> str:
+    return f"{figure(float(course[0]))} to {figure(float(course[-1]))}"
+
+
+def _seconds_of(time: Series) -> float:
+    """Return how many seconds the unit of a time has, by its name; 1 where that has none."""
+    words = pieces_of(time.logged_as or time.name)
+    return 1.0 if time.unit == "s" else 1e-3 if "ms" in words else 1e-6 if "us" in words else 1.0
+
+
+def _is_of_a_step(name: str, series: Series) -> bool:
+    """Say whether a column is what each step, or a part of it, takes."""
+    words = set(pieces_of(series.logged_as or name))
+    if not words.isdisjoint(_OF_NO_STEP) or is_of_ranks(re.sub(r"\d", "", name)):
+        return False
+    if series.role is not None:
+        return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)
+    return not words.isdisjoint(_TIME_UNITS)
+
+
+def _block_medians(values: Floats) -> Floats:
+    return np.array([median(block) for block in np.array_split(values, TIME_BLOCKS)])
+
+
+def _grows(course: Floats) -> bool:
+    """Say whether medians of blocks grow by a multiple, each above the one before."""
+    ordered = monotone(course) >= MIN_STEP_CORRELATION
+    return ordered and float(course[-1]) >= MIN_GROWTH_RATIO * float(course[0]) > 0
+
+
+def _amounts_grow(run: Run) -> bool:
+    """Say whether a column of an amount grows over the run: of tokens, of rows, of a length."""
+    amounts = (series.finite for name, series in run.series.items() if not _AMOUNT_WORDS.isdisjoint(pieces_of(name)))
+    courses = (_block_medians(series.value) for series in amounts if len(series) >= TIME_BLOCKS)
+    return any(course[-1] > SUM_GROWS * course[0] and monotone(course) >= MIN_STEP_CORRELATION for course in courses)
+
+
 def _scatters(series: Series) -> float:
     """Return by which share of its level a curve differs from record to record; 0 where it is not above zero."""
     return noise_on_slope(np.log(series.value)) if positive(series.value) else 0.0
@@ -614,6 +736,42 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+MIN_BACKWARD_GROWTH = 30.0
+"""Times the gradient norm of the last layer that the first one has. Chosen: a sound start keeps it within ten."""
+MIN_GROWTH_BETWEEN = 3.0
+"""Times the same that the next layer has. Chosen: inputs in raw units make the gradient of the first layer alone large.
+"""
+NOT_LEARNT = 0.4
+"""Share of its start that the loss keeps where such gradients hold learning up. Chosen: what is learnt keeps less."""
+
+
+def norm_grows_backwards(run: Run) -> Iterator[DerivedFact]:
+    """Yield that gradients grow from layer to layer back to the first one in the first records.
+
+    Not this where the loss is learnt all the same, or where the norm of the whole model states it.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    layers = layers_of(parts_of(run, LEAST_PAIRS))
+    norms = np.array([layer.level for layer in layers])
+    if loss is None or len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * float(loss.value[0]):
+        return
+    grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
+    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, float(loss.step[0])):
+        return
+    if any(norm_huge_at_start(run)):
+        return
+    yield DerivedFact.model_construct(
+        fact="norm_grows_backwards",
+        text=(
+            f"in the first records {layers[0].name} is {figure(norms[0])}, {layers[1].name} {figure(norms[1])} and "
+            f"{layers[-1].name} {figure(norms[-1])}: the gradient grows from layer to layer on its way back to the "
+            "input. A sound start keeps layers within ten times of one another."
+        ),
+        values={"first": float(norms[0]), "last": float(norms[-1]), "layers": float(len(layers))},
+        steps=[float(loss.step[0])],
+    )
+
+
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
 
 
@@ -638,6 +796,7 @@ _UPDATES = (Quantity.UPDATE_RATIO, Quantity.UPDATE_NORM)
 MIN_UPDATE_JUMP_RATIO = 2.0
 """Times the longest update before by which the first is longer after the resume. Chosen: noise has far less."""
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+_LONG_TIMES = (Quantity.EPOCH_TIME, Quantity.RUNTIME, Quantity.TIME_LEFT)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
 
 
@@ -701,6 +860,68 @@ def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]]
             steps=[step],
         )
         return
+
+
+ROWS_IN_A_ROW = 5
+"""Records whose row numbers come again in the order they had. Chosen: by chance a single one does."""
+LEAST_ROW_NUMBERS = 10
+"""Different numbers of a column that names rows. Chosen: workers, layers and tasks are fewer, and come in turn."""
+PASS_TOLERANCE = 0.02
+"""Share of a pass by which a distance is off a whole number of them. Chosen: a last batch that is dropped."""
+
+
+def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the numbers of rows which a resume begins with are those of an earlier stretch, in its order.
+
+    Not this where a pass begins anew there, or steps that were lost are made again.
+    """
+    starts = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
+    for series in (_rows_named(column) for column in run.series.values()):
+        if series is None:
+            continue
+        begins = np.searchsorted(series.step, starts).tolist() if starts else _comes_back(series)
+        found = ((at, before) for at in begins if (before := _came_before(series.value, at)) is not None)
+        if (place := next(found, None)) is None:
+            continue
+        at, before = place
+        began, again = float(series.step[before]), float(series.step[at])
+        passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
+        if again <= began or (round(passes) and abs(passes - round(passes)) < PASS_TOLERANCE * round(passes)):
+            continue
+        shown = ", ".join(map(figure, series.value[at : at + ROWS_IN_A_ROW].tolist()))
+        yield DerivedFact.model_construct(
+            fact="rows_after_resume",
+            text=(
+                f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order "
+                f"from {run.place(began)} on. Rows that were trained on come again in mid-pass, before others come."
+            ),
+            values={"began": began, "again": again},
+            steps=[again],
+        )
+        return
+
+
+def _rows_named(column: Series) -> Series | None:
+    """Return the values of a column that are whole numbers of many rows, None if they are no such."""
+    values = column.finite.value
+    if column.role is not None or len(values) < 2 * ROWS_IN_A_ROW or (values % 1 != 0).any() or (values < 0).any():
+        return None
+    return column.finite if len(np.unique(values)) >= LEAST_ROW_NUMBERS else None
+
+
+def _came_before(values: Floats, at: int) -> int | None:
+    """Return where the values from a place on came before, the last time; None where none did, or they only count."""
+    window = values[at : at + ROWS_IN_A_ROW]
+    if len(set(window.tolist())) < ROWS_IN_A_ROW or abs(monotone(window)) == 1 or at < ROWS_IN_A_ROW:
+        return None
+    earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
+    same = np.flatnonzero((earlier == window).all(axis=1))
+    return int(same[-1]) if len(same) else None
+
+
+def _comes_back(series: Series) -> list[int]:
+    """Return where the first rows of a log come again, as they do where no resume is stated."""
+    return (1 + np.flatnonzero(series.value[1 : 1 - ROWS_IN_A_ROW] == series.value[0])).tolist()
 
 
 def _is_above(before: Series, after: Series) -> bool:

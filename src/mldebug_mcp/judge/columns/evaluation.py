@@ -47,6 +47,7 @@ from mldebug_mcp.judge.columns import (
     set_scores,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
@@ -237,7 +238,7 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    stated = _served_as_training(run) or _parted_sets(run)
+    stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
     if stated is not None:
         yield stated
 
@@ -264,6 +265,38 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+MIN_CLOSING_SCORE_GAP = 0.15
+"""Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
+_OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
+
+
+def _closing_set(run: Run) -> DerivedFact | None:
+    """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return None
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)
+    if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
+        return None
+    for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
+        level = median(as_shares(tail(near)))
+        for far in columns_of(run, near.role.quantity) if near.role else ():
+            is_set = len(far) < LEAST_PAIRS and far.role is not None and (far.role.part or far.role.namespace)
+            low = float(as_shares(far.value)[-1])
+            if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < MIN_CLOSING_SCORE_GAP:
+                continue
+            return DerivedFact.model_construct(
+                fact="held_out_sets_disagree",
+                text=(
+                    f"{named(near)} ends at about {figure(level)}, with {named(losses[1])} at {figure(evaluated)} as "
+                    f"{named(losses[0])} at {figure(train)}, and {named(far)} is {figure(low)}. Either rows of the "
+                    "first set are in the training data, or the second set is of another kind."
+                ),
+                values={"train": train, "near": level, "far": low},
+                steps=[float(far.step[-1])],
+            )
+    return None
 
 
 GETS_WORSE = 1.15
@@ -400,17 +433,22 @@ FEW_ROWS = 8
 """Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
 """By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
+MIN_FEWER_RIGHT = 0.02
+"""Share of right answers that is lower where the loss is as high. Chosen: one row of fifty."""
+TIMES_AS_HIGH = 1.5
+"""Times as high as with many rows at once that a loss is with few. Chosen: means of unequal batches differ less."""
 
 
 def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
-    for few in scores:
+    losses = columns_of(run, Quantity.LOSS, phase="eval")
+    for few in (*scores, *losses):
         rows, part = _rows_at_once(few)
         others = [
             many
-            for many in scores
+            for many in (*scores, *losses)
             if many.role and few.role and many.role.quantity is few.role.quantity
             and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
         ]  # fmt: skip
@@ -419,8 +457,13 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
         many = max(others, key=_right)
         if rows > FEW_ROWS and not _rows_at_once(many)[0]:
             continue
-        low, high = median(as_shares(tail(few))), median(as_shares(tail(many)))
-        if _right(many) - _right(few) < FAR_FROM_ALL:
+        is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
+        low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
+        if is_loss:
+            is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
+        else:
+            is_far = _right(many) - _right(few) >= FAR_FROM_ALL
+        if not is_far:
             continue
         yield DerivedFact.model_construct(
             fact="evaluation_by_rows_at_once",
@@ -434,15 +477,23 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
+    """Say whether fewer answers are right with so many rows at once than with any other number, if that is logged."""
+    right = [_right(score) for score in scores if _rows_at_once(score)[0] == rows]
+    return not right or max(map(_right, scores)) - max(right) >= MIN_FEWER_RIGHT
+
+
 def _rows_at_once(score: Series) -> tuple[int, str]:
     """Return how many rows at once a score of evaluation is named for, 0 for none, and its part without that."""
     part = score.role.part if score.role else ""
     rows = ROWS_AT_ONCE.search(part)
-    return int(rows[1]) if rows else 0, ROWS_AT_ONCE.sub("", part)
+    return int(rows[1] or 1) if rows else 0, ROWS_AT_ONCE.sub("", part)
 
 
 def _right(score: Series) -> float:
-    """Return the share of right answers at the end."""
+    """Return the share of right answers at the end, or a loss below zero."""
+    if score.role and score.role.quantity is Quantity.LOSS:
+        return -median(tail(score))
     share = median(as_shares(tail(score)))
     return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
 
@@ -574,6 +625,52 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
+
+
+_OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.MRR)
+"""Scores that nearly any change of the answers moves, unlike a share of right ones."""
+_OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
+"""Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
+MIN_SAME_RANKINGS = 5
+"""Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
+MIN_LOSS_MOVE_SHARE = 0.02
+"""Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
+
+
+def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
+
+    The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
+    answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
+    """
+    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
+    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
+        return
+    share = share_of_ones(run)[0]
+    is_learnt = share is not None and median(tail(loss)) < OF_CONSTANT * loss_of_guess(share)
+    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
+    if any(np.ptp(score.value) for score in scores):
+        return
+    for score in scores:
+        value, is_of_labels = float(score.value[0]), score.role is not None and score.role.quantity in _OF_LABELS
+        if (
+            any(word.isalpha() and word != "pr" for word in _parts(score))
+            or (is_of_labels and not is_learnt)
+            or float(f"{value:.2g}") == value
+        ):
+            continue
+        constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
+        yield DerivedFact.model_construct(
+            fact="ranking_stands_still",
+            text=(
+                f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
+                f"{named(loss)} is {from_to(loss.value)}{constant}. Other answers rank rows in another order: the "
+                "score is not of these answers."
+            ),
+            values={"score": value, "evaluations": float(len(score))},
+            steps=[float(score.step[0])],
+        )
+        return
 
 
 FAR_BACKWARDS = -0.4
@@ -1230,7 +1327,8 @@ LEAST_GAP = 0.15
 def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
     """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out.
 
-    All three are of one part, such as the cross-entropy in a sum of losses.
+    All three are of one part, such as the cross-entropy in a sum of losses. Not this where they do as in training and
+    dropout makes that harder: evaluation without it does better on them.
     """
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         again = next(filter(_is_of_training_rows, columns_of(run, quantity, least=LEAST_PAIRS)), None)
@@ -1252,7 +1350,7 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         if gap < LEAST_GAP * max(abs(high), abs(low)):
             continue
         way = (middle - low) / (high - low)
-        if AS_NEAR < way < 1 - AS_NEAR:
+        if AS_NEAR < way < 1 - AS_NEAR or (abs(way) <= AS_NEAR and harder_in_training(run)):
             continue
         fact, expected = "gap_between_rows", "They do as well as in training, so the gap is one between rows."
         if way >= 1 - AS_NEAR:
@@ -1284,11 +1382,20 @@ def _parts(series: Series) -> frozenset[str]:
 
 
 _AGAIN = regex(
-    r"(?:re_?run|re_?eval(?:uated)?|again|repeat(?:ed)?|twice|(?:second|2nd)_(?:pass|run)|(?:pass|run)_?2)",
+    r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
+    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2)",
     re.IGNORECASE,
-    needs=("run", "eval", "again", "repeat", "twice", "pass"),
 )
 """What the name of an evaluation holds that was made again."""
+_NUMBERED = regex(r"_?[12](?=$|[_/.])")
+"""What it ends with where a setting repeats evaluations: without such a setting a number may be that of another set."""
+_REPEATED = regex(
+    r"(?:eval|val|valid|validation|test)(?:uation)?_(?:repeats?|repetitions|passes|reruns|runs|rounds|times)"
+    r"|(?:n|num|repeat)_(?:eval|val|valid|validation)s?(?:_(?:repeats|passes|runs|rounds))?",
+    re.IGNORECASE,
+    needs=("eval", "val", "test"),
+)
+"""A setting that gives how many times the same rows are evaluated."""
 AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 
@@ -1330,7 +1437,7 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     for series in sorted(evaluations, key=lambda series: series.name):
         if _TURN.search(series.name) is not None and len(series) == 1:
             turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
-    enough = {place: values for place, values in turns.items() if len(values) >= LEAST_PAIRS and min(values) > 0}
+    enough = {place: values for place, values in turns.items() if len(values) > 1 and min(values) > 0}
     off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}
     place = max(off, key=lambda each: off[each], default=None)
     if place is None or off[place] < AS_EXACT:
@@ -1348,7 +1455,10 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
 
 def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
     """Return how far an evaluation that was made again is off the first, if it is, with both names and their values."""
-    if (word := _AGAIN.search(again)) is None:
+    word, role = _AGAIN.search(again), run[again].role
+    if word is None and role is not None and role.is_evaluation and _repeats_evaluations(run):
+        word = _NUMBERED.search(again)
+    if word is None:
         return None
     before, after = again[: word.start()], again[word.end() :]
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
@@ -1359,6 +1469,12 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
     return (off, once, again, values) if off >= AS_EXACT else None
+
+
+def _repeats_evaluations(run: Run) -> bool:
+    """Say whether a setting has the same rows evaluated several times."""
+    times = (each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part))
+    return any(isinstance(value, int | float) and value > 1 for value in times)
 
 
 # What the inputs of training and of evaluation are like, by statistics that no update moves.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -16,10 +17,10 @@ from mldebug_mcp.checks.evaluation import (
     below_baseline,
     is_auc,
 )
-from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
+from mldebug_mcp.checks.progress import CLASSES, CROSS_ENTROPY, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_level import silences_at_end
-from mldebug_mcp.checks.run.loss_start import is_past_start
-from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
+from mldebug_mcp.checks.run.loss_start import is_past_start, part_of_guess
+from mldebug_mcp.checks.run.settings import SETTINGS, places_counted, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, percent
@@ -302,8 +303,6 @@ BEYOND_GUESS = 1.6
 """Times the loss of a guess. Chosen: overfitted models stay below."""
 _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
-_CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
-"""What the name of a mean cross-entropy holds."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
@@ -370,7 +369,8 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
-    counts = None if run.kind in POLICIES else prompts_counted(run)
+    if run.kind in POLICIES:
+        return
     meant = [
         setting
         for setting in run.settings.values()
@@ -378,6 +378,7 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         or (_PROMPTS_TOO.fullmatch(key) and flag_of(setting.value) is False)
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
+    counts = prompts_counted(run) or (places_counted(run) if meant else None)
     is_padding = counts is not None and "without_padding" in counts.values
     if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
@@ -408,6 +409,48 @@ def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
         fact="prompts_count_by_setting",
         text=f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
     )
+
+
+_PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
+_HOLDS_PROMPTS = regex(r"prompt|instruct|chat|conversation|messages|system|context_tokens", re.IGNORECASE)
+"""Settings of rows that hold more than answers."""
+MAX_APART_FROM_ANSWERS = 1.25
+"""Times by which a loss on answers and another measure of them differ. Chosen: means of rows and of tokens."""
+MAX_APART_FROM_TRAINING = 1.15
+"""Times by which training and evaluation of the same measure differ at the end. Chosen: by hand."""
+
+
+def loss_apart_from_answers(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation measures answers apart, far from the evaluation loss, which is that of training.
+
+    Not this where a policy learns, nor where nothing says that rows hold more than answers.
+    """
+    prompted = run.kind == "sft" or any(_HOLDS_PROMPTS.search(key) for key in run.settings)
+    if run.kind in POLICIES or not prompted or not {"loss", "eval_loss"} <= run.series.keys():
+        return
+    evaluation, trained = run["eval_loss"].finite, run["loss"].finite
+    for series in run.series.values():
+        role = series.role
+        if role is None or role.quantity is not Quantity.LOSS or not _PARTS_THAT_ANSWER & set(role.part.split()):
+            continue
+        steps, whole, answers = aligned(evaluation, series.finite)
+        if len(steps) < LEAST_PAIRS or not (answers > 0).all() or len(series) > 2 * len(evaluation):
+            continue
+        apart = np.maximum(whole / answers, answers / whole)
+        _, losses, _ = aligned(trained, evaluation)
+        same = bool(len(losses)) and abs(math.log(losses[-1] / whole[-1])) <= math.log(MAX_APART_FROM_TRAINING)
+        if same and median(apart[-LEAST_PAIRS:]) >= MAX_APART_FROM_ANSWERS:
+            yield DerivedFact.model_construct(
+                fact="loss_apart_from_answers",
+                text=(
+                    f"{named(run['eval_loss'])} is {figure(whole[-1])} at {run.place(steps[-1])}, near "
+                    f"{named(run['loss'])}, where {named(series)} is {figure(answers[-1])}. A loss on answers alone "
+                    "would be near it: other tokens count as well."
+                ),
+                values={"whole": float(whole[-1]), "answers": float(answers[-1])},
+                steps=[float(steps[-1])],
+            )
+            return
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
@@ -456,7 +499,7 @@ NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
 
 def repeats_itself(run: Run) -> Iterator[DerivedFact]:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    if run.facts.tokens is None or (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else float(low.step[int(np.argmax(low.value <= NEXT_KNOWN))])
@@ -723,8 +766,11 @@ def narrow_between(run: Run) -> Iterator[DerivedFact]:
 
 def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     """Yield that the first loss is many times that of a guess, as of outputs on far too large a scale."""
-    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if uniform is None or loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
+    uniform = uniform_loss(run)
+    if uniform is None or training_loss(run, not_of=NOT_BY_LOSS) is None:
+        return
+    loss = part_of_guess(run, uniform)
+    if loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
         return
     if is_past_start(run, float(loss.step[0])):
         return
@@ -779,7 +825,7 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
     ]
     for series in losses:
         score = "eval_accuracy" if _is_evaluation(series) else "accuracy"
-        if score in run and len(run[score].finite) and _CROSS_ENTROPY.search(named(series)):
+        if score in run and len(run[score].finite) and CROSS_ENTROPY.search(named(series)):
             share = median(tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
                 most = loss_of_guess(share, MOST_CLASSES)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import end_level, noise, start_level
+from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
@@ -39,8 +40,8 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.judge.columns.trained import weighted_parts
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED, PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -438,10 +439,11 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     if run.kind != "preference":
         return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    train = whole_columns(run, *shares, phase="train")
+    judged = [series for series in _of_sets(run, *shares) if _by_people(series)]
+    others = {series.name for series in judged}
+    train = [series for series in whole_columns(run, *shares, phase="train") if series.name not in others]
     held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
     if pairs is not None and _by_people(pairs):
         margins = []  # those are of the whole set
@@ -462,7 +464,7 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
     yield DerivedFact.model_construct(
-        fact="pairs_contradict",
+        fact="source_contradicts" if _by_people(pairs) else "pairs_contradict",
         text=(
             f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
             f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
@@ -488,8 +490,8 @@ def _of_pairs(shares: Sequence[Series]) -> list[Series]:
 
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
-    shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
-    sources = [series for series in shares if series.role and series.role.part and not _is_written(series)]
+    shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
+    sources = [series for series in shares if _set_of(series) and not _is_written(series)]
     ends = sorted((median(tail(series)), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
@@ -565,9 +567,25 @@ def _is_written(series: Series) -> bool:
     return not _WRITTEN.isdisjoint(pieces_of(named(series)))
 
 
+def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:
+    """Return columns of evaluation, and those of named sets at its steps: `gold/accuracy`, `panel_acc`."""
+    evaluated = run["eval_loss"].finite.step if "eval_loss" in run else np.empty(0)
+    return [
+        series
+        for series in columns_of(run, *quantities, least=FEWEST_EVALUATIONS)
+        if (role := series.role) is not None
+        and (role.is_evaluation or (not role.phase and _set_of(series) and np.array_equal(series.step, evaluated)))
+    ]
+
+
+def _set_of(series: Series) -> list[str]:
+    """Return the words of the set that a score is of, by the name of the score."""
+    return [] if series.role is None else [*series.role.part.split(), *pieces_of(series.role.namespace)]
+
+
 def _by_people(series: Series) -> bool:
     """Say whether a score is of a set of pairs that people or checks have judged, by the name of the set."""
-    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split()) and not _is_written(series)
+    return not JUDGED.isdisjoint(_set_of(series)) and not _is_written(series)
 
 
 EARLY_RECORDS_SHARE = 0.1
@@ -661,6 +679,55 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
                 )
             ),
             values={"early": early, "late": late, "first": first, "last": last},
+        )
+        return
+
+
+_PICKED = frozenset({"best", "bo", "bon", "top", "pick", "picked", "selected", "rerank", "reranked", "argmax"})
+"""Words for the answer that a model of preferences ranks first among several."""
+_AT_RANDOM = frozenset({"first", "random", "mean", "avg", "average", "baseline", "base", "unranked", "any", "single"})
+"""Words for answers that no model has picked."""
+_OF_SEVERAL = frozenset({"of", "at", "n", "k", "from", "by"}) | PHASES.keys()
+_RATED = JUDGED | {"quality", "rating", "ratings", "users", "votes", "win", "winrate"}
+"""Words for a score of answers that the model of preferences does not give itself."""
+PICKS_WORSE_BY = 0.1
+"""Share of the score of answers at random by which a pick is worse. Chosen: few prompts make less by chance."""
+
+
+def picks_worse_than_chance(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the best of several answers by a model of preferences is worse than one that nothing picked.
+
+    Not this where the pairs are not learnt: such a model picks at random.
+    """
+    learnt = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=FEWEST_EVALUATIONS))
+    right = max((median(tail(series)) for series in learnt), default=0.0)
+    if run.kind != "preference" or not RIGHT_IN_TRAINING <= right <= 1:
+        return
+    scores: dict[frozenset[str], dict[bool, Series]] = {}
+    for series in run.series.values():
+        pieces = pieces_of(named(series))
+        words, numbers = {word for word in pieces if not word.isdigit()}, [word for word in pieces if word.isdigit()]
+        is_pick = not _PICKED.isdisjoint(words) and ("top" in words or numbers != ["1"])
+        rated = frozenset(words - _PICKED - _AT_RANDOM - _OF_SEVERAL)
+        is_score = not _RATED.isdisjoint(rated) and MISJUDGED.isdisjoint(rated)
+        if is_score and not words.isdisjoint(_PICKED | _AT_RANDOM):
+            scores.setdefault(rated, {})[is_pick] = series.finite
+    for pair in scores.values():
+        if len(pair) < 2:
+            continue
+        steps, picked, usual = at_common_steps(pair[True], pair[False])
+        if len(steps) < FEWEST_EVALUATIONS or (picked >= usual - PICKS_WORSE_BY * np.abs(usual)).any():
+            continue
+        yield DerivedFact.model_construct(
+            fact="picks_worse_than_chance",
+            text=(
+                f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at "
+                f"{len(steps)} evaluations, while {figure(100 * right)} % of the pairs are in the right order. What "
+                "the model ranks first is worse than an answer that nothing picked: the pairs teach it to prefer "
+                "the worse."
+            ),
+            values={"picked": float(picked[-1]), "usual": float(usual[-1]), "right": right},
+            steps=[float(steps[0])],
         )
         return
 
@@ -882,6 +949,48 @@ def _intervals(run: Run) -> Iterator[tuple[str, float]]:
             yield setting.key, float(setting.value)
 
 
+_FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})
+_STEP_WORDS = frozenset(
+    {"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"}
+)
+"""Words of a column that is of the first update on a batch alone, and what they stand next to."""
+MIN_MOVED_BEFORE = {Quantity.CLIP_FRACTION: 0.02, Quantity.KL: 0.002, Quantity.APPROXIMATE_KL: 0.002}
+"""What the policy has moved before any update, at least. Chosen: rounding moves it by less."""
+MIN_SHARE_OF_MOVE = 0.3
+"""Share of what it moves by in all updates on the batch. Chosen: a batch of the policy itself has none."""
+
+
+def moved_before_update(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the policy is off the one that sampled before any update on the batch, as far as in all of them.
+
+    A divergence counts where no reference is meant: next to clipped ratios, or by its name.
+    """
+    firsts: dict[Quantity, Series] = {}
+    for name, series in run.series.items() if run.kind in POLICIES else ():
+        words = pieces_of(series.logged_as or name)
+        rest = "_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS)
+        role = role_of(rest) if not _FIRST_WORDS.isdisjoint(words) else None
+        if role is not None and role.quantity in MIN_MOVED_BEFORE and len(series.finite) >= MIN_RECORDS_FOR_LEVEL:
+            firsts.setdefault(role.quantity, series.finite)
+    quantity = next((each for each in MIN_MOVED_BEFORE if each in firsts), None)
+    if quantity is None or (quantity is Quantity.KL and run.kind != "rl"):
+        return
+    first = firsts[quantity]
+    others = [series for series in columns_of(run, quantity) if series.name != first.name]
+    moved, usual = median(first.value), median(others[0].value) if others else 0.0
+    if moved < max(MIN_MOVED_BEFORE[quantity], MIN_SHARE_OF_MOVE * usual):
+        return
+    whole = f", and {named(others[0])} {figure(usual)}" if others else ""
+    yield DerivedFact.model_construct(
+        fact="moved_before_update",
+        text=(
+            f"{named(first)} is about {figure(moved)} (median of {len(first)} records){whole}. Before any update on a "
+            "batch it is the policy that sampled, so that nothing has moved: other weights, or another engine, sampled."
+        ),
+        values={"first": moved, "whole": usual},
+    )
+
+
 MIN_STALE_UPDATES = 16.0
 """Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
 FEW_EFFECTIVE = 0.5
@@ -904,3 +1013,63 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
             text=f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
             values={"oldest": oldest, "effective": share},
         )
+
+
+MOST_SYNCS = 0.67
+"""Share of the records, at most, that find the policy that samples up to date. Chosen: more often, none is old."""
+MIN_UPDATES_BEHIND = 2.0
+"""Updates by which the policy that samples is behind, from which on a sync is missing. Chosen: one is always made."""
+
+
+def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that ratios to the policy that sampled are far off in records where that policy is known to be old.
+
+    Not this where the samples are of the last update, or old and near all the same.
+    """
+    age = _policy_age(run) if run.kind in POLICIES else None
+    if age is None:
+        return
+    of_sampling = (Quantity.CLIP_FRACTION, Quantity.APPROXIMATE_KL)  # another KL may be to a reference
+    for series in columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        steps, level, updates = at_common_steps(series, age)
+        if series.role is None:
+            continue
+        far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
+        if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        yield DerivedFact.model_construct(
+            fact="old_samples_far_off",
+            text=(
+                f"{named(age)} goes up to {figure(float(updates.max()))} updates between syncs. {named(series)} is "
+                f"{figure(float(level[far].min()))} to {figure(float(level[far].max()))} in {int(far.sum())} records "
+                "of such old samples. Fresh samples have little of it."
+            ),
+            values={"oldest": float(updates.max()), "records": float(far.sum())},
+            steps=[float(steps[int(far.argmax())])],
+        )
+        return
+
+
+def _policy_age(run: Run) -> Series | None:
+    """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
+
+    Two are of one policy where the one rests and comes up to the other again and again.
+    """
+    logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    if logged:
+        return logged[0]
+    versions = [
+        series.finite
+        for series in run.series.values()
+        if "version" in pieces_of(named(series)) and len(series.finite) >= MIN_RECORDS_FOR_LEVEL
+    ]
+    counted = [
+        series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
+    ]
+    for sampling, trained in permutations(counted, 2):
+        steps, old, new = at_common_steps(sampling, trained)
+        behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1
+        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and float(behind.min()) >= 0
+        if is_synced and median(behind[syncs]) <= max(1.0, median(np.diff(new))):
+            return Series(f"{named(trained)} - {named(sampling)}", steps, behind)
+    return None

@@ -23,12 +23,20 @@ from mldebug_mcp.checks.curve import (
     zeros_at_end,
 )
 from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weights
-from mldebug_mcp.checks.gradients import LAST_LAYERS
+from mldebug_mcp.checks.gradients import (
+    LAST_LAYERS,
+    first_lost,
+    gradient_norm,
+    in_half_precision,
+    returns,
+    skips_of,
+    training_losses,
+)
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.reference_settings import TRAINERS, Family, family_of
 from mldebug_mcp.checks.run.activations import MIN_DEAD_UNIT_SHARE, dead_share_bound
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
-from mldebug_mcp.checks.run.not_finite import FP8_NAMES
+from mldebug_mcp.checks.run.not_finite import FP8_NAMES, MIN_LOST_STRETCHES
 from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -470,6 +478,62 @@ def lost_at_once(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"before": float(before[-1])},
         steps=[float(loss.step[first])],
+    )
+
+
+MOST_EMPTY = 0.2
+"""Share of the records that is lost at most where batches are empty by chance. Chosen: a batch has a few rows."""
+MIN_GAP_SPREAD_SHARE = 0.5
+"""Share of the mean gap by which gaps vary where records are lost by chance, at least. Chosen: by chance they vary by
+as much as the mean."""
+MAX_TIMES_EXPECTED = 5.0
+"""Times by which the share of empty batches is off e to the power of minus the rows. Chosen: few are counted."""
+_BY_CHANCE = regex(
+    r"poisson|(?:^|[_/.-])(?:noise_multiplier|target_epsilon|dp_epsilon|secure_mode|opacus|dp_?sgd)(?:$|[_/.-])",
+    re.IGNORECASE,
+)
+"""Settings of private training, which draws each row by itself (Opacus)."""
+
+
+def lost_by_chance(run: Run) -> Iterator[DerivedFact]:
+    """Yield that single records of the loss are NaN at random and leave no trace, as those of empty batches do.
+
+    Not this where half precision or a gradient that is lost as well skips steps.
+    """
+    loss = first_lost(training_losses(run))
+    levels = None if loss is None or run.kind in POLICIES else returns(loss)
+    if loss is None or levels is None or levels[1] > levels[0] or in_half_precision(run) or skips_of(run) is not None:
+        return
+    begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
+    gaps, share = np.diff(begins), loss.count / len(loss.series)
+    norm = gradient_norm(run)
+    is_single = (
+        len(begins) >= MIN_LOST_STRETCHES and loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
+    )
+    if not is_single or float(np.std(gaps)) < MIN_GAP_SPREAD_SHARE * float(np.mean(gaps)):
+        return
+    if not np.isnan(loss.series.value[loss.bad]).all() or (norm is not None and not np.isfinite(norm.value).all()):
+        return
+    setting = next((each for each in run.settings.values() if _BY_CHANCE.search(each.key)), None)
+    rows = run.facts.effective_batch
+    expected = share if rows is None else math.exp(-rows)
+    is_private = setting is not None and flag_of(setting.value) is not False
+    is_meant = is_private and expected >= share / MAX_TIMES_EXPECTED
+    has_gradient = norm is not None and bool(np.isin(loss.series.step[loss.bad], norm.step).all())
+    why = ""
+    if is_meant and setting is not None:
+        why = f" {setting.key} is {setting.value}: rows are drawn one by one, and a batch may be empty."
+    elif has_gradient and norm is not None:
+        why = f" {named(norm)} is finite in all these records."
+    yield DerivedFact.model_construct(
+        fact="empty_batches" if is_meant or has_gradient else "lost_by_chance",
+        text=(
+            f"{named(loss.series)} is NaN in {loss.count} of {len(loss.series)} records at random, and goes on as "
+            "before. The mean over an empty batch is 0/0 and has no gradient, so it leaves no trace; any other NaN "
+            f"that is trained on spoils the weights.{why}"
+        ),
+        values={"lost": float(loss.count), "share": share},
+        steps=[loss.step],
     )
 
 
@@ -1084,6 +1148,11 @@ SMALL_NORM = 200.0
 """Norm of all weights of a small language model, at most. Chosen: those that people tune have more than 400."""
 
 
+SAME_NORM = 1e-3
+"""Share by which the norm of all weights moves at most in a run that hardly moves them. Chosen: new weights that learn
+change it by some per cent."""
+
+
 def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
 
@@ -1128,8 +1197,11 @@ def _norm_of_small_model(run: Run) -> float | None:
 def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
     """Say whether an optimizer that is not named moves weights by a small share of their norm as plain descent, too."""
     gradient = next(iter(whole_columns(run, Quantity.GRADIENT_NORM)), None)
-    if run.facts.optimizer.name or norm is None or gradient is None:
+    if run.facts.optimizer.name or norm is None:
         return False
+    if gradient is None:
+        norms = whole_columns(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+        return any(float(np.ptp(each.value)) <= SAME_NORM * norm for each in norms if median(each.value) == norm)
     return rates * median(gradient.value) <= MOST_MOVED * norm
 
 

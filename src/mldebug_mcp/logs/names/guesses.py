@@ -951,6 +951,10 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
     return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0
 
 
+CONVENTIONS_OF_SHORT_NAMES = (
+    counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+)  # fmt: skip
+"""Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
 """Conventions of names of one's own that losses with names of their own depend on."""
 CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, evaluation_by_phase_alone, score_of_ones_own)

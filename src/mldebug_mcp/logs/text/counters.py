@@ -120,6 +120,9 @@ _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
+_ROWS_OF_SET = regex(r"n\b", re.IGNORECASE)
+_PLAIN_WORD = regex(r"\b[a-z]{3,}\b")
+"""A letter that counts the rows of what words before it name: "final test of last.pt: n=300 loss 0.2"."""
 _BEHIND_EPOCH = regex(
     r"^[^\d=]{0,60}\|\s{1,4}[,:|;-]?\s{0,4}"
     r"(?:\[\s{0,8}(?P<step>\d{1,9})\s?\]|(?:n_?iter|[iknt])\s?[=:#]\s?(?P<number>\d{1,9}))"
@@ -260,7 +263,12 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     value = _FIRST_VALUE.search(line)
     if value is None or found.batch is not None:
         return bare
-    if match := _OWN_COUNTER.match(line.lstrip()) or _OWN_COUNTER.match(line, value.start()):
+    if match := _OWN_COUNTER.match(line.lstrip()):
+        return match
+    of_words = is_of_evaluation(line) or len(_PLAIN_WORD.findall(line, 0, value.start())) > 1
+    if not (of_words and _ROWS_OF_SET.match(line, value.start())) and (
+        match := _OWN_COUNTER.match(line, value.start())
+    ):
         return match
     lone = list(_LONE.finditer(line, 0, value.start()))
     if is_of_evaluation(line):  # "Test: EMA [0/5]" is of a part of it
