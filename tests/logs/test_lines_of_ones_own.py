@@ -401,3 +401,21 @@ def test_norms_in_bars_are_read_beside_one_another(tmp_path: Path, line: str, na
 def test_a_format_of_numbers_in_a_line_of_prose_is_a_setting(tmp_path: Path, head: str, precision: str | None) -> None:
     run = read(tmp_path, head + "\n" + "".join(f"step {at} loss {2 - at / 100:.3f}\n" for at in range(1, 21)))
     assert run.facts.precision == precision
+
+
+@pytest.mark.parametrize("phase", ["val", "test", "dev"])
+def test_evaluations_that_are_called_by_their_length_alone_are_losses_where_they_begin_as_the_loss(
+    tmp_path: Path, phase: str
+) -> None:
+    losses = [1.5 + 2.5 * 0.9**at for at in range(1, 41)]
+    lines = [
+        f"  {10 * at} L12 loss={loss:.4f} gn=1.2\n"
+        + (f"      {phase}@12={loss + 0.1:.3f} {phase}@96={loss + 0.3:.3f}\n" if at % 5 == 0 else "")
+        for at, loss in enumerate(losses, start=1)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert run["eval_loss@12"].step.tolist() == [50 * at for at in range(1, 9)]
+    assert run["eval_loss@96"].value[0] == pytest.approx(losses[4] + 0.3, abs=1e-3)
+    other = read(tmp_path, "".join(lines).replace("@12=", "@12=0.0").replace("@96=", "@96=0.0"))
+    assert f"{phase}@96" in other.series
+    assert "eval_loss@96" not in other.series

@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.losses import (
     is_auxiliary,
     is_of_embeddings,
 )
-from mldebug_mcp.logs.names.metrics import called, canonical, is_training_loss
+from mldebug_mcp.logs.names.metrics import SET_AT, called, canonical, is_training_loss
 from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, PAIRS
 from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 
@@ -820,13 +820,15 @@ MAX_APART_AT_START = 1.5
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
-    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to."""
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to; so is each `val@96`."""
     measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
-    alone = [name for name in columns if PHASES.get(name.lower()) == "eval" and role_of(name) is None]
-    if len(alone) != 1 or learns_a_policy(columns):
+    unread = [name for name in columns if role_of(name) is None]
+    alone = {name: "" for name in unread if PHASES.get(name.lower()) == "eval"}
+    found = alone or {name: f"@{match['at']}" for name in unread if (match := SET_AT.fullmatch(name)) is not None}
+    if not found or len(alone) > 1 or learns_a_policy(columns):
         return None
-    (name,) = alone
-    first, _ = _ends(columns[name].finite()) if len(columns[name].finite()) >= LEAST_EVALUATIONS else (0.0, 0.0)
+    values = columns[next(iter(found))].finite()
+    first, _ = _ends(values) if len(values) >= LEAST_EVALUATIONS else (0.0, 0.0)
     apart: dict[str, float] = {}
     for new, trained in measured.items():
         begins, _ = _ends(columns[trained].finite()) if trained and len(columns[trained].finite()) else (0.0, 0.0)
@@ -835,8 +837,10 @@ def evaluation_by_phase_alone(columns: Columns) -> str | None:
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
     if len(near) != 1:
         return None
-    rename(columns, name, near[0])
-    return f"{name!r} is read as the {near[0]}: no other word stands next to the phase (guessed)"
+    for name, place in found.items():
+        rename(columns, name, near[0] + place)
+    listed = f"{', '.join(map(repr, found))} {'is' if len(found) == 1 else 'are'}"
+    return f"{listed} read as the {near[0]}: no other word stands next to the phase (guessed)"
 
 
 # The share of right answers.
