@@ -409,7 +409,7 @@ def test_evaluations_that_are_called_by_their_length_alone_are_losses_where_they
 ) -> None:
     losses = [1.5 + 2.5 * 0.9**at for at in range(1, 41)]
     lines = [
-        f"  {10 * at} L12 loss={loss:.4f} gn=1.2\n"
+        f"  {10 * at} loss={loss:.4f} gn=1.2\n"
         + (f"      {phase}@12={loss + 0.1:.3f} {phase}@96={loss + 0.3:.3f}\n" if at % 5 == 0 else "")
         for at, loss in enumerate(losses, start=1)
     ]
