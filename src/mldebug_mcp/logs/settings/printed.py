@@ -533,11 +533,11 @@ _DISTINCT_IN_PROSE = regex(
 )
 """A line that says how many of the training rows are distinct."""
 _FORMAT_IN_PROSE = regex(
-    r"\bdtype(?: is|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?(?P<format>bfloat16|bf16|float16|fp16|float32|fp32)\b",
+    r"\bdtype(?: is|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?(?P<format>bfloat16|bf16|float16|fp16)\b",
     re.IGNORECASE,
     needs="dtype",
 )
-"""What a line says of the format of numbers."""
+"""What a line says of a half-precision format; weights in float32 may be computed with in any."""
 _OF_EVALUATION = regex(r"\b(?:val|valid|validation|eval|evaluation|dev|test)\b", re.IGNORECASE)
 LEAST_CLASSES = 2
 """Classes, or words, without which a printed number is not their count."""
