@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,9 +23,11 @@ from mldebug_mcp.logs.names.metrics import (
     factor_in,
     is_known,
     is_measured,
+    is_of_ranks,
     is_pace,
     is_telling,
     may_hold_names,
+    member_of_rank,
 )
 from mldebug_mcp.logs.numbers import (
     DURATION,
@@ -140,6 +142,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     shared = ""
     turns = turns_in(line)
     carried = leads = again_here = False
+    of_ranks = {len(_BETWEEN.split(found["listed"])) for found in _lists_of_ranks(line)}
     found: list[_Found] = []
     without_unit_until = -1
     for match in _pairs(line):
@@ -172,7 +175,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
-        classes = _by_class(line, match, name)
+        classes = _members(line, match, name, of_ranks)
         name, number = _measured(line, match, name, number)
         both = _OF_TWO.fullmatch(name) if match["mean"] else None
         if both:  # "time (data): 0.365 (0.002)"
@@ -300,7 +303,11 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
         name, number = name[: scale.start()], number * float(scale[1])
     if match["whole"] and float(match["whole"]) and not _OF_DATA.fullmatch(name):
         number /= float(match["whole"])
-    if match["open"] == "[" and is_telling(name) and len(several := _listed(line, match.start("number"))) > 1:
+    if (
+        match["open"] == "["
+        and canonical(name) not in (*COUNTERS, Quantity.LEARNING_RATE)
+        and len(several := _listed(line, match.start("number"))) > 1
+    ):
         name, number = f"mean {name}", float(np.nanmean(several)) if np.isfinite(several).any() else math.nan
     return _in_units(name, number, (match["unit"] or "").strip())
 
@@ -323,14 +330,19 @@ def _listed(line: str, start: int) -> list[float]:
     return (parse_numbers(inside) if closed else None) or []
 
 
-def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
-    """Return a list of scores as those of classes, numbered from 0; one that no row has is NaN, and left out."""
-    role = role_of(name) if match["open"] == "[" else None
-    if role is None or not role.quantity.higher_is_better or not is_telling(name):
+def _members(line: str, match: re.Match[str], name: str, of_ranks: Container[int]) -> dict[str, float]:
+    """Return the values of a list one by one: by rank, else numbered from 0 as those of classes are.
+
+    A score that no row has is NaN, and left out.
+    """
+    if match["open"] != "[" or canonical(name) in (*COUNTERS, Quantity.LEARNING_RATE):
         return {}
-    scores = _listed(line, match.start("number"))
-    several = 1 < len(scores) <= MAX_CLASSES
-    return {f"{name}/{at}": score for at, score in enumerate(scores) if several and not math.isnan(score)}
+    values = _listed(line, match.start("number"))
+    if not 1 < len(values) <= MAX_CLASSES:
+        return {}
+    if len(values) in of_ranks:
+        return {member_of_rank(name, rank): value for rank, value in enumerate(values)}
+    return {f"{name}/{at}": value for at, value in enumerate(values) if not math.isnan(value)}
 
 
 def evaluation_name(name: str) -> str:
@@ -828,9 +840,47 @@ def _rules(forms: Iterable[_Form]) -> list[tuple[str, re.Pattern[str], Meant]]:
 _RULES, _LAST_RULES = _rules(_FORMS), _rules(_LAST_FORMS)
 
 
+_NAMES_RANKS = regex(r"rank|local|gpu|worker|device|node|host|replica|\b[rg]0", re.IGNORECASE)
+_LIST = regex(
+    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+(?: [A-Za-z][\w./-]{{0,30}}+){{0,3}})\s?[:=]?\s?(?P<open>[\[(]?)\s?"
+    rf"(?P<listed>{NUMBER}(?P<between>,\s{{0,2}}|\s{{1,3}}|\s?[/|;]\s?)"
+    rf"{NUMBER}(?:(?P=between){NUMBER}){{0,{MAX_CLASSES - 2}}})(?!\w|[/|;]?\s?{NUMBER})\s?(?P<close>[\])]?)",
+    re.IGNORECASE,
+)
+_RANK_BY_RANK = regex(
+    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+)\s?[:=]?\s?(?P<open>[\[(]?)(?P<values>(?:rank|gpu|r|g)_?0\s?[:= ]\s?{NUMBER}"
+    rf"(?:[\s,|;]{{1,3}}(?:rank|gpu|r|g)_?\d{{1,3}}\s?[:= ]\s?{NUMBER}){{1,{MAX_CLASSES - 1}}})(?P<close>[\])]?)(?![\w.])",
+    re.IGNORECASE,
+)
+_OF_A_RANK = regex(r"(?:rank|gpu|r|g)_?\d{1,3}\s?[:= ]\s?", re.IGNORECASE)
+_BETWEEN = regex(r"[\s,/|;]+")
+
+
+def _lists_of_ranks(line: str) -> list[re.Match[str]]:
+    """Return the lists of a line that have a value for each rank: called so, or as long as one that is."""
+    if _NAMES_RANKS.search(line) is None:
+        return []
+    lists = [(found, len(_BETWEEN.split(found["listed"]))) for found in _LIST.finditer(line)]
+    counts = {count for found, count in lists if is_of_ranks(found["name"])}
+    return [found for found, count in lists if count in counts and bool(found["open"]) == bool(found["close"])]
+
+
+def _ranks_in_brackets(line: str) -> str:
+    """Write lists with a value for each rank alike: "ms r0 0.5 r1 0.7" and "ms/rank 0.5/0.7" as "... [0.5, 0.7]"."""
+    if _NAMES_RANKS.search(line) is None:
+        return line
+    line = _RANK_BY_RANK.sub(
+        lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}", line
+    )
+    for found in reversed(_lists_of_ranks(line)):
+        inside = ", ".join(_BETWEEN.split(found["listed"]))
+        line = f"{line[: found.start()]}{found['name']}=[{inside}]{line[found.end() :]}"
+    return line
+
+
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
-    line = _by_rules(_RULES, _terse(line))
+    line = _by_rules(_RULES, _terse(_ranks_in_brackets(line)))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
     if "(" in line or _COUNTS_ROWS.search(line):
