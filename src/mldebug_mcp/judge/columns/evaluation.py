@@ -400,17 +400,20 @@ FEW_ROWS = 8
 """Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
 """By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
+TIMES_AS_HIGH = 1.5
+"""Times as high as with many rows at once that a loss is with few. Chosen: means of unequal batches differ less."""
 
 
 def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
-    for few in scores:
+    losses = columns_of(run, Quantity.LOSS, phase="eval")
+    for few in (*scores, *losses):
         rows, part = _rows_at_once(few)
         others = [
             many
-            for many in scores
+            for many in (*scores, *losses)
             if many.role and few.role and many.role.quantity is few.role.quantity
             and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
         ]  # fmt: skip
@@ -419,8 +422,10 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
         many = max(others, key=_right)
         if rows > FEW_ROWS and not _rows_at_once(many)[0]:
             continue
-        low, high = median(as_shares(tail(few))), median(as_shares(tail(many)))
-        if _right(many) - _right(few) < FAR_FROM_ALL:
+        is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
+        low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
+        is_far = low > TIMES_AS_HIGH * high > 0 if is_loss else _right(many) - _right(few) >= FAR_FROM_ALL
+        if not is_far:
             continue
         yield DerivedFact.model_construct(
             fact="evaluation_by_rows_at_once",
@@ -438,11 +443,13 @@ def _rows_at_once(score: Series) -> tuple[int, str]:
     """Return how many rows at once a score of evaluation is named for, 0 for none, and its part without that."""
     part = score.role.part if score.role else ""
     rows = ROWS_AT_ONCE.search(part)
-    return int(rows[1]) if rows else 0, ROWS_AT_ONCE.sub("", part)
+    return int(rows[1] or 1) if rows else 0, ROWS_AT_ONCE.sub("", part)
 
 
 def _right(score: Series) -> float:
-    """Return the share of right answers at the end."""
+    """Return the share of right answers at the end, or a loss below zero."""
+    if score.role and score.role.quantity is Quantity.LOSS:
+        return -median(tail(score))
     share = median(as_shares(tail(score)))
     return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
 
