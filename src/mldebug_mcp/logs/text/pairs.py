@@ -757,6 +757,8 @@ _FORMS = (
     # Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7".
     _Form("..", "",
           r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))"),
+    # The first of several rows, or of another list: "chunk[0]=6792".
+    _Form("]", r"_\1", r"(?<=[a-z_])(?<!epoch)(?<!rank)(?<!gpu)\[(\d{1,3})\](?=\s?=\s?[-+.\d])"),
     # How far down a ranking is looked: "NDCG(k=20): 0.25".
     _Form("(", r"@\1", r"(?<=[a-z1]) ?\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])"),
     # How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25".
