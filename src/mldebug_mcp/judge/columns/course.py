@@ -435,11 +435,11 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     shown = ""
     if others:
         steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
-        shown = f", while {named(times[steady])} goes from {_ends(courses[steady])}"
+        shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
     yield DerivedFact.model_construct(
         fact="time_grows",
         text=(
-            f"{named(times[name])} grows all the way from {_ends(courses[name])} (medians of tenths of the records)"
+            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the records)"
             f"{shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
         ),
         values={"from": float(courses[name][0]), "to": float(courses[name][-1])},
@@ -447,7 +447,7 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def _ends(course: Floats) -> str:
+def _first_to_last(course: Floats) -> str:
     return f"{figure(float(course[0]))} to {figure(float(course[-1]))}"
 
 

@@ -51,7 +51,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, guesses.repeats_itself, trained.update_below_spacing, trained.average_below_spacing,
     trained.descent_below_spacing,
-    trained.few_weights_change, trained.weights_hardly_move, policies.stale_policy,
+    trained.few_weights_change, trained.weights_hardly_move, policies.moved_before_update, policies.stale_policy,
     policies.solved_with_reward, policies.nothing_written, policies.chance_ends_at_once,
     evaluation.few_distinct_rows, evaluation.within_first_pass,
     evaluation.where_the_gap_opens, evaluation.evaluation_beyond_start, course.rows_of_a_batch_alike,
