@@ -196,6 +196,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         record |= classes
     if len(found) > len({pair.name for pair in found}):
         record = _with_repeated(line, record, found)
+    elif len(found) > 2:
+        record = _with_heads(record, found)
     return {**_by_unit_alone(line, record), **record} if record else record
 
 
@@ -221,6 +223,27 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
             name = f"{name} {found[0].name}"
         apart.setdefault(name, pair.number)
     return {**{name: number for name, number in record.items() if name not in first}, **apart}
+
+
+_NUMBERED = regex(r"(?:(?P<head>.*\S)[ /])?(?P<stem>[A-Za-z_@.]{1,12})(?P<number>\d{1,4})")
+
+
+def _with_heads(record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line, those of a numbered place with the words that head the first of its kind.
+
+    So "dL/dh t39 0.07 t30 0.002 t0 3e-8" has the names `dL/dh/t39`, `dL/dh/t30` and `dL/dh/t0`.
+    """
+    heads: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for pair in found:
+        place = _NUMBERED.fullmatch(pair.name)
+        head = place["head"] or heads.get(place["stem"], "") if place else ""
+        if place is None or not head or is_known(pair.name):
+            continue
+        heads = {place["stem"]: head}
+        stem = "layer" if place["stem"] in "lL" else place["stem"]  # "l2" is a norm, too
+        names[pair.name] = f"{head}/{stem}{place['number']}"
+    return {names.get(name, name) if len(names) > 2 else name: number for name, number in record.items()}
 
 
 def _head_of(part: str) -> str:

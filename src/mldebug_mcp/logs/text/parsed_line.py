@@ -436,6 +436,10 @@ _MARK = regex(rf"[:=]\s{{0,4}}{_CALL}\[\s{{0,80}}{_CALL}(?:{NUMBER}|None|null)[\
 """What follows a name where a list of numbers begins; arrays and tensors are calls."""
 _BEFORE = regex(rf"(?:^|['\"{{,;(\s])({_NAME}?)['\"]?\s{{0,4}}$")
 _ASSIGNED = regex(rf"""("{_NAME}"|'{_NAME}'|\b{_NAME}?)\s{{0,4}}[:=]\s{{0,4}}(?={_CALL}\[)""")
+_COUNTED = regex(
+    r"\b(?:step|iter\w{0,6}|it|epoch|ep|update|batch|round|episode)\W{0,4}\d|^\W{0,3}\[\s{0,8}\d", re.IGNORECASE
+)
+"""A counter in front of a list: its values are those of one record, and no history."""
 _OPEN = regex(rf"[:=]\s{{0,4}}{_CALL}\[[^\]{{}}]*$")
 
 
@@ -460,6 +464,8 @@ def opens_history(message: str) -> bool:
 
 def begins_history(message: str) -> bool:
     """Say whether a list of numbers with the name of a metric that only training or evaluation has begins in a text."""
+    if _COUNTED.search(message[: message.find("[", 1)]) is not None:
+        return False
     before = (
         _BEFORE.search(message[max(0, mark.start() - MAX_CHARACTERS_BEFORE_LIST) : mark.start()])
         for mark in _MARK.finditer(message)
