@@ -237,7 +237,7 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    stated = _served_as_training(run) or _parted_sets(run)
+    stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
     if stated is not None:
         yield stated
 
@@ -264,6 +264,38 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+FAR_BELOW = 0.15
+"""Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
+_OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
+
+
+def _closing_set(run: Run) -> DerivedFact | None:
+    """Return that a set which is evaluated at the end alone scores far below one that is served as training rows are."""
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return None
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)
+    if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
+        return None
+    for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
+        level = median(as_shares(tail(near)))
+        for far in columns_of(run, near.role.quantity) if near.role else ():
+            is_set = len(far) < LEAST_PAIRS and far.role is not None and (far.role.part or far.role.namespace)
+            low = float(as_shares(far.value)[-1])
+            if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < FAR_BELOW:
+                continue
+            return DerivedFact.model_construct(
+                fact="held_out_sets_disagree",
+                text=(
+                    f"{named(near)} ends at about {figure(level)}, with {named(losses[1])} at {figure(evaluated)} as "
+                    f"{named(losses[0])} at {figure(train)}, and {named(far)} is {figure(low)}. Either rows of the "
+                    "first set are in the training data, or the second set is of another kind."
+                ),
+                values={"train": train, "near": level, "far": low},
+                steps=[float(far.step[-1])],
+            )
+    return None
 
 
 GETS_WORSE = 1.15
