@@ -47,6 +47,7 @@ from mldebug_mcp.judge.columns import (
     set_scores,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
