@@ -828,6 +828,9 @@ MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
 SLOWER_IN = 0.8
 """Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
+SLOWEST_IN = 0.5
+"""Share of the records in which it is the slowest of all. Chosen: a median moves with single slow steps where all ranks
+become slow at once."""
 LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
 COMPUTES_SLOWLY = "computes_slowly"
@@ -962,6 +965,10 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     times = slow / fast if fast > 0 else np.inf
     if usual <= 0 or times < MIN_SLOW_RANK_RATIO:
         return None
+    if len(set(map(len, late.values()))) == 1:
+        slowest = np.argmax(sign * np.array(list(late.values())), axis=0) == list(late).index(rank)
+        if float(slowest.mean()) < SLOWEST_IN:
+            return None
     apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
     beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}
     apart_mostly = beyond.pop(rank) >= SLOWER_IN and max(beyond.values()) <= 1 - SLOWER_IN

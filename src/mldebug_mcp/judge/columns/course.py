@@ -51,6 +51,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.metrics import is_of_ranks
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
@@ -460,7 +461,7 @@ def _seconds_of(time: Series) -> float:
 def _is_of_a_step(name: str, series: Series) -> bool:
     """Say whether a column is what each step, or a part of it, takes."""
     words = set(pieces_of(series.logged_as or name))
-    if not words.isdisjoint(_OF_NO_STEP):
+    if not words.isdisjoint(_OF_NO_STEP) or is_of_ranks(re.sub(r"\d", "", name)):
         return False
     if series.role is not None:
         return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)
