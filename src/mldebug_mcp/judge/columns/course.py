@@ -51,7 +51,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.metrics import is_of_ranks
+from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
@@ -408,8 +408,8 @@ LEAST_FALLS_ALONE = 0.2
 """The same where no other time is logged. Chosen: noise has up to a half."""
 MIN_SHARE_OF_TIME = 0.1
 """Share of all times that are logged by which it has grown at the end. Chosen: less of it costs nothing to repair."""
-_TIME_UNITS = frozenset({"ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
-_OF_NO_STEP = frozenset({"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "eval", "val", "test", "gen"})
+_TIME_UNITS = frozenset({"s", "ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
+_OF_NO_STEP = frozenset({"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"})
 _AMOUNT_WORDS = frozenset({"tokens", "length", "len", "seq", "rows", "size", "batch", "samples", "turns", "depth"})
 """Words of what makes a step longer by design, where it grows as well."""
 
@@ -420,7 +420,9 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     Not this where a column of an amount grows as well, as rows that get longer make all steps longer.
     """
     times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
-    times = {name: series for name, series in times.items() if len(series) >= LEAST_TIME_RECORDS}
+    for name in list(times):
+        if len(times[name]) < LEAST_TIME_RECORDS or member_of_rank(name.removeprefix("mean "), 0) in run.series:
+            del times[name]  # one rank that is slow makes the mean of all grow
     courses = {name: _block_medians(series.value) for name, series in times.items()}
     seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
     grown = [name for name, course in courses.items() if _grows(course)]

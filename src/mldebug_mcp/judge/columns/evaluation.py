@@ -433,6 +433,8 @@ FEW_ROWS = 8
 """Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
 """By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
+MIN_FEWER_RIGHT = 0.02
+"""Share of right answers that is lower where the loss is as high. Chosen: one row of fifty."""
 TIMES_AS_HIGH = 1.5
 """Times as high as with many rows at once that a loss is with few. Chosen: means of unequal batches differ less."""
 
@@ -457,7 +459,10 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             continue
         is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
         low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
-        is_far = low > TIMES_AS_HIGH * high > 0 if is_loss else _right(many) - _right(few) >= FAR_FROM_ALL
+        if is_loss:
+            is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
+        else:
+            is_far = _right(many) - _right(few) >= FAR_FROM_ALL
         if not is_far:
             continue
         yield DerivedFact.model_construct(
@@ -470,6 +475,12 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             values={"few": low, "many": high},
         )
         return
+
+
+def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
+    """Say whether fewer answers are right with so many rows at once than with any other number, if that is logged."""
+    right = [_right(score) for score in scores if _rows_at_once(score)[0] == rows]
+    return not right or max(map(_right, scores)) - max(right) >= MIN_FEWER_RIGHT
 
 
 def _rows_at_once(score: Series) -> tuple[int, str]:
