@@ -50,6 +50,7 @@ from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, endin
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
+from mldebug_mcp.logs.settings.printed import settings_printed_in
 from mldebug_mcp.logs.settings.settings import Setting
 
 if TYPE_CHECKING:
@@ -291,6 +292,7 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
     return replace(
         run,
         series={**run.series, **added},
+        settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
         segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
         text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
         notes=(*run.notes, note),
