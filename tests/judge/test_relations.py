@@ -246,7 +246,9 @@ def test_a_part_of_the_step_that_takes_ever_longer_slows_the_run(
     columns = more | {
         "loss": falling(3, 1),
         "t_fwd_ms": lambda step: 0.2 + 0.02 * abs(float(NOISE[step])),
-        name: lambda step: 0.02 * (1 + (grows - 1) * step / 200) * (1 + 0.1 * float(NOISE[-step])) + 9 * (step % 17 == 3),
+        name: lambda step: (
+            0.02 * (1 + (grows - 1) * step / 200) * (1 + 0.1 * float(NOISE[-step])) + 9 * (step % 17 == 3)
+        ),
     }
     answer = diagnosed(columns)
     assert ("time_grows" in facts(answer)) is stated
@@ -259,7 +261,9 @@ def test_a_clock_is_no_part_of_the_step_that_takes_ever_longer(name: str) -> Non
     assert "time_grows" not in facts(diagnosed(columns))
 
 
-@pytest.mark.parametrize("name", ["first_mb_clipfrac", "clipfrac_mb0", "clip_frac/first_epoch", "clipfrac_before_update"])
+@pytest.mark.parametrize(
+    "name", ["first_mb_clipfrac", "clipfrac_mb0", "clip_frac/first_epoch", "clipfrac_before_update"]
+)
 @pytest.mark.parametrize(("level", "stale"), [(0.2, True), (0.001, False)])
 def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
     name: str, level: float, stale: bool

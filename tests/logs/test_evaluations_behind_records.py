@@ -309,9 +309,9 @@ KERAS = "".join(
     ("[eval-only] weights=last.pt split=val", "loss {1} acc {2}"),
     ("Scoring the final checkpoint on dev", "try {0} | loss {1} | acc {2}"),
 ])  # fmt: skip
-@pytest.mark.parametrize(("losses", "cause"), [((0.14, 0.11, 0.1), "eval_mode_bug"), ((0.14, 0.14, 0.14), "healthy")])
+@pytest.mark.parametrize("losses", [(0.14, 0.11, 0.1), (0.14, 0.14, 0.14)])
 def test_lines_under_the_heading_of_a_closing_evaluation_are_no_records_of_training(
-    records: str, heading: str, line: str, losses: tuple[float, ...], cause: str, tmp_path: Path
+    records: str, heading: str, line: str, losses: tuple[float, ...], tmp_path: Path
 ) -> None:
     lines = [line.format(at, loss, 0.95) for at, loss in enumerate(losses, start=1)]
     log = tmp_path / "train_log.txt"
@@ -321,8 +321,7 @@ def test_lines_under_the_heading_of_a_closing_evaluation_are_no_records_of_train
     again = sorted(value for name in run.series for value in run[name].value if "loss" in name and "again" in name)
     assert again == sorted(losses)
     assert not any(0.03 in series.value for name, series in run.series.items() if name.startswith("eval"))
-    answer = diagnose_run(log)
-    assert answer.hypotheses[0].cause == cause
+    assert diagnose_run(log).hypotheses[0].cause == ("healthy" if len(set(losses)) == 1 else "eval_mode_bug")
 
 
 @pytest.mark.parametrize(("few", "cause"), [(0.42, "eval_mode_bug"), (0.15, "healthy")])
@@ -337,7 +336,8 @@ def test_a_loss_that_is_far_higher_with_few_rows_at_once_is_compared(few: float,
 
 def test_training_that_goes_on_behind_such_a_heading_has_its_evaluations(tmp_path: Path) -> None:
     epochs = "".join(
-        f"epoch {at} train loss {2 / at}\nevaluating last checkpoint on val\nval loss {3 / at} acc 0.5\n" for at in range(1, 9)
+        f"epoch {at} train loss {2 / at}\nevaluating last checkpoint on val\nval loss {3 / at} acc 0.5\n"
+        for at in range(1, 9)
     )
     run = read(tmp_path, epochs)
     assert run["eval_loss"].value.tolist() == [3 / at for at in range(1, 9)]

@@ -108,7 +108,7 @@ _CLOSING = regex(
     re.IGNORECASE,
     needs=("pred", "infer", "eval", "scor", "test", "valid"),
 )
-"""Words of a line that heads evaluations of trained weights: "predict.py --weights last", "== evaluating best.pt =="."""
+"""Words of a line that heads evaluations of trained weights: "predict.py --weights last", "evaluating best.pt"."""
 
 
 def heads_closing(line: str) -> bool:

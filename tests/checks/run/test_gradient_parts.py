@@ -113,7 +113,10 @@ def test_sizes_of_gradients_by_their_sign_are_those_of_places_and_may_be_logarit
 
 
 PLACES = {
-    "time": ("[{at:4d}] ce 2.30 acc 0.1 gn 0.3 | dL/dh t39 {3} t30 {2} t20 {1} t10 {0} t0 1e-8 | |h|sat 0.00", "dL/dh/t0"),
+    "time": (
+        "[{at:4d}] ce 2.30 acc 0.1 gn 0.3 | dL/dh t39 {3} t30 {2} t20 {1} t10 {0} t0 1e-8 | |h|sat 0.00",
+        "dL/dh/t0",
+    ),
     "layers": ("step {at} loss 2.30 | grad l1 {0} l2 {1} l3 {2} l4 {3} | lr 1e-3", "grad/layer1"),
     "equals": ("step {at} loss 2.30 gnorm layer0={0} layer1={1} layer2={2} layer3={3}", "gnorm/layer0"),
     "list": ("step {at} loss 2.30 grad norms: [{0}, {1}, {2}, {3}]", "grad norms/0"),

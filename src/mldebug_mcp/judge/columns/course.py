@@ -409,7 +409,9 @@ LEAST_FALLS_ALONE = 0.2
 MIN_SHARE_OF_TIME = 0.1
 """Share of all times that are logged by which it has grown at the end. Chosen: less of it costs nothing to repair."""
 _TIME_UNITS = frozenset({"s", "ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
-_OF_NO_STEP = frozenset({"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"})
+_OF_NO_STEP = frozenset(
+    {"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"}
+)
 _AMOUNT_WORDS = frozenset({"tokens", "length", "len", "seq", "rows", "size", "batch", "samples", "turns", "depth"})
 """Words of what makes a step longer by design, where it grows as well."""
 
@@ -442,8 +444,8 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="time_grows",
         text=(
-            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the records)"
-            f"{shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
+            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
+            f"records){shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
         ),
         values={"from": float(courses[name][0]), "to": float(courses[name][-1])},
         steps=[float(times[name].step[0])],
@@ -658,8 +660,8 @@ def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="rows_after_resume",
             text=(
-                f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order from "
-                f"{run.place(began)} on. Rows that were trained on come again in mid-pass, before others come at all."
+                f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order "
+                f"from {run.place(began)} on. Rows that were trained on come again in mid-pass, before others come."
             ),
             values={"began": began, "again": again},
             steps=[again],

@@ -273,7 +273,7 @@ _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
 
 
 def _closing_set(run: Run) -> DerivedFact | None:
-    """Return that a set which is evaluated at the end alone scores far below one that is served as training rows are."""
+    """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return None
     start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)

@@ -880,7 +880,9 @@ def _intervals(run: Run) -> Iterator[tuple[str, float]]:
 
 
 _FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})
-_STEP_WORDS = frozenset({"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"})
+_STEP_WORDS = frozenset(
+    {"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"}
+)
 """Words of a column that is of the first update on a batch alone, and what they stand next to."""
 MIN_MOVED_BEFORE = {Quantity.CLIP_FRACTION: 0.02, Quantity.KL: 0.002, Quantity.APPROXIMATE_KL: 0.002}
 """What the policy has moved before any update, at least. Chosen: rounding moves it by less."""

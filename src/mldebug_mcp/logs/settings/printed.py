@@ -477,7 +477,9 @@ _TERSE_PAIR = regex(
     rf"(?<![\w./-])(?P<key>[A-Za-z_]{{1,20}}(?: (?:decay|size))?)\s?[=:]?\s?(?P<value>{NUMBER})(?![\w./]|\s?%|-\d)",
     re.IGNORECASE,
 )
-_TERSE_COUNT = regex(r"(?<![\w./-])(?P<number>\d{1,9}) (?P<unit>epochs|steps|updates|iterations|iters)\b", re.IGNORECASE)
+_TERSE_COUNT = regex(
+    r"(?<![\w./-])(?P<number>\d{1,9}) (?P<unit>epochs|steps|updates|iterations|iters)\b", re.IGNORECASE
+)
 MAX_TERSE_LINE = 300
 """Characters of such a line."""
 MAX_RATE = 10.0

@@ -360,7 +360,9 @@ class Leftovers:
 
     def keep_in_turn(self, lines: Sequence[Mapping[str, float]]) -> None:
         """Keep evaluations of the last weights, those that take as many rows at once in turn."""
-        own = [tuple(pair for pair in line.items() if not is_telling(pair[0]) and pair[0] not in _TURNS) for line in lines]
+        own = [
+            tuple(pair for pair in line.items() if not is_telling(pair[0]) and pair[0] not in _TURNS) for line in lines
+        ]
         turns: Counter[object] = Counter()
         for line, same in zip(lines, own, strict=True):
             turns[same] += 1
@@ -794,7 +796,7 @@ class Assembler:
 
     def _take_closing(self) -> None:
         """Take the lines under such a heading as any others: training goes on behind them."""
-        lines, self._closing = self._closing or (), None
+        lines, self._closing = self._closing or [], None
         for number, parsed in lines:
             self.take(number, parsed)
 
@@ -803,17 +805,19 @@ class Assembler:
 
         Those of training rows, or of a set that is named, are compared with no others.
         """
-        for _, line in self._closing or ():
+        lines = self._closing or []
+        for _, line in lines:
             if _OF_TRAINING_ROWS.search(line.counters.rest):
                 line.label = line.label or "rows of training"
-        again = [line for _, line in self._closing or () if not line.label or _AGAIN.fullmatch(line.label)]
+        again = [line for _, line in lines if not line.label or _AGAIN.fullmatch(line.label)]
         if len(again) < MIN_EVALUATIONS_BEHIND:
             self._take_closing()
             return
-        self._closing, others = None, [line for line in self._closing or () if line[1] not in again]
+        self._closing = None
         self._leftovers.keep_in_turn([line.metrics for line in again])
-        for number, parsed in others:
-            self.take(number, parsed)
+        for number, line in lines:
+            if line not in again:
+                self.take(number, line)
 
     def _end_pass(self, *, as_shown: bool) -> None:
         """Leave an evaluation that is under way.

@@ -194,11 +194,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         record.setdefault(name, number)
         found.append(_Found(name, number, match.start()))
         record |= classes
-    if len(found) > len({pair.name for pair in found}):
-        record = _with_repeated(line, record, found)
-    elif len(found) > 2:
-        record = _with_heads(record, found)
-    return {**_by_unit_alone(line, record), **record} if record else record
+    return _with_heads(line, record, found)
 
 
 def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
@@ -228,7 +224,16 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
 _NUMBERED = regex(r"(?:(?P<head>.*\S)[ /])?(?P<stem>[A-Za-z_@.]{1,12})(?P<number>\d{1,4})")
 
 
-def _with_heads(record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+def _with_heads(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line with what heads them, and those that have a unit alone."""
+    if len(found) > len({pair.name for pair in found}):
+        record = _with_repeated(line, record, found)
+    elif len(found) > 2:
+        record = _by_place(record, found)
+    return {**_by_unit_alone(line, record), **record} if record else {}
+
+
+def _by_place(record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
     """Return the numbers of a line, those of a numbered place with the words that head the first of its kind.
 
     So "dL/dh t39 0.07 t30 0.002 t0 3e-8" has the names `dL/dh/t39`, `dL/dh/t30` and `dL/dh/t0`.
@@ -872,12 +877,14 @@ _LIST = regex(
     rf"{NUMBER}(?:(?P=between){NUMBER}){{0,{MAX_CLASSES - 2}}})(?!\w|[/|;]?\s?{NUMBER})\s?(?P<close>[\])]?)",
     re.IGNORECASE,
 )
+_A_RANK = r"(?:rank|gpu|r|g)_?"
 _RANK_BY_RANK = regex(
-    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+)\s?[:=]?\s?(?P<open>[\[(]?)(?P<values>(?:rank|gpu|r|g)_?0\s?[:= ]\s?{NUMBER}"
-    rf"(?:[\s,|;]{{1,3}}(?:rank|gpu|r|g)_?\d{{1,3}}\s?[:= ]\s?{NUMBER}){{1,{MAX_CLASSES - 1}}})(?P<close>[\])]?)(?![\w.])",
+    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+)\s?[:=]?\s?(?P<open>[\[(]?)"
+    rf"(?P<values>{_A_RANK}0\s?[:= ]\s?{NUMBER}"
+    rf"(?:[\s,|;]{{1,3}}{_A_RANK}\d{{1,3}}\s?[:= ]\s?{NUMBER}){{1,{MAX_CLASSES - 1}}})(?P<close>[\])]?)(?![\w.])",
     re.IGNORECASE,
 )
-_OF_A_RANK = regex(r"(?:rank|gpu|r|g)_?\d{1,3}\s?[:= ]\s?", re.IGNORECASE)
+_OF_A_RANK = regex(rf"{_A_RANK}\d{{1,3}}\s?[:= ]\s?", re.IGNORECASE)
 _BETWEEN = regex(r"[\s,/|;]+")
 
 
@@ -895,7 +902,8 @@ def _ranks_in_brackets(line: str) -> str:
     if _NAMES_RANKS.search(line) is None:
         return line
     line = _RANK_BY_RANK.sub(
-        lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}", line
+        lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}",
+        line,
     )
     for found in reversed(_lists_of_ranks(line)):
         inside = ", ".join(_BETWEEN.split(found["listed"]))
