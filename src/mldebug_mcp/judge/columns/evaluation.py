@@ -267,7 +267,7 @@ def _served_as_training(run: Run) -> DerivedFact | None:
     )
 
 
-FAR_BELOW = 0.15
+MIN_CLOSING_SCORE_GAP = 0.15
 """Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
 _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
 
@@ -284,7 +284,7 @@ def _closing_set(run: Run) -> DerivedFact | None:
         for far in columns_of(run, near.role.quantity) if near.role else ():
             is_set = len(far) < LEAST_PAIRS and far.role is not None and (far.role.part or far.role.namespace)
             low = float(as_shares(far.value)[-1])
-            if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < FAR_BELOW:
+            if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < MIN_CLOSING_SCORE_GAP:
                 continue
             return DerivedFact.model_construct(
                 fact="held_out_sets_disagree",

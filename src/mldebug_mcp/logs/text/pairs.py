@@ -200,8 +200,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
 def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
     """Return the numbers of a line that repeats names: a name in two parts between bars stands with what heads each.
 
-    That is the word before the first name of the part, or a phase, whose own number is a loss where the line begins
-    with one: "loss 2.9 top1 0.1 | val 2.8 top1 0.2 | gn body 0.4 head 0.1 | wn body 5.4 head 2.8".
+    That is the word before the first name of the part, or a phase. The number of a phase is a loss where the line
+    begins with one: "loss 2.9 top1 0.1 | val 2.8 top1 0.2 | gn body 0.4 head 0.1 | wn body 5.4 head 2.8".
     """
     first = {pair.name: pair for pair in reversed(found)}
     again = {pair.name: pair.number for pair in reversed(found) if pair is not first[pair.name]}

@@ -280,7 +280,7 @@ _OF_THE_RUN = frozenset(
     {"results", "result", "metrics", "scores", "performance", "model", "epoch", "step", "loss", "evaluation",
      "validation", "val", "valid", "train", "training", "checkpoint", "weights", "summary", "stats", "report"}
 )  # fmt: skip
-"""Words of what a line calls final that is no set of its own: it says again what the last record does."""
+"""Words of what a line calls final without naming a set: it says again what the last record does."""
 
 
 def _without_prose(line: str) -> str:
