@@ -13,6 +13,7 @@ import pytest
 
 from mldebug_mcp import inspect_batch
 from mldebug_mcp.batch.columns import Part, Table
+from mldebug_mcp.batch.formats import format_of
 from mldebug_mcp.batch.read import count_rows, picked
 from mldebug_mcp.core.errors import InputError
 
@@ -54,20 +55,19 @@ def test_rows_are_picked_by_number(tmp_path: Path, form: str) -> None:
 
 
 def test_only_the_wanted_row_groups_of_a_parquet_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mldebug_mcp.batch.formats import tables
-
-    monkeypatch.setattr(tables, "MOST_BYTES", 2000)
+    monkeypatch.setattr("mldebug_mcp.batch.formats.tables.MOST_BYTES", 2000)
     path = write(tmp_path, "parquet")
     read: list[int] = []
-    whole = tables.ParquetReader.part_tables
+    parquet = format_of(path)
 
     def noted(part: Part) -> Iterator[Table]:
         read.append(part.first)
-        return whole(part)
+        assert parquet.part_tables is not None
+        return parquet.part_tables(part)
 
-    monkeypatch.setattr(tables.ParquetReader, "part_tables", staticmethod(noted))
+    monkeypatch.setattr("mldebug_mcp.batch.formats.FORMATS", (parquet._replace(part_tables=noted),))
     (table,) = picked(path, [0, 2499])
-    assert len(tables.ParquetReader.parts(path)) > 2
+    assert len(parquet.parts(path)) > 2
     assert len(read) == 2
     assert table.numbers is not None
     assert table.numbers.tolist() == [0, 2499]

@@ -145,6 +145,39 @@ def test_a_part_that_never_changes_though_it_has_a_gradient_is_left_out_of_the_u
     assert (answer.hypotheses[0].cause == "params_not_training") is ("gradient" in fact)
 
 
+def test_the_gradient_of_a_part_that_stands_still_is_found_by_the_name_of_the_part() -> None:
+    columns = {
+        "loss": falling(2.9, 2.6), "gn body": still(0.9), "gn head": still(0.2),
+        "wn body": still(5.414), "wn head": falling(2.8, 10.6), "lr": still(1e-3),
+    }  # fmt: skip
+    assert "part_stands_still_with_gradient" in facts(diagnosed(columns))
+
+
+@pytest.mark.parametrize(("end", "score", "stated"), [
+    (0.15, still(0.3811), True), (0.5, still(0.3811), False), (0.15, falling(0.31, 0.4), False),
+])  # fmt: skip
+def test_a_score_that_stays_while_the_loss_halves_is_not_worked_out_of_the_answers(
+    end: float, score: Any, stated: bool
+) -> None:
+    evaluated = {"val_bce": falling(0.62, end + 0.02), "val_auc": falling(0.7, 0.98), "val_micro_f1": score}
+    answer = diagnosed({"train_bce": falling(0.65, end)}, evaluated)
+    assert ("frozen_while_loss_halves" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "metric_bug") is stated
+
+
+@pytest.mark.parametrize(("answers", "settings", "stated"), [
+    (0.77, {"system_prompt_tokens": 14}, True), (1.7, {"system_prompt_tokens": 14}, False),
+    (0.77, {"task": "pretraining"}, False),
+])  # fmt: skip
+def test_a_loss_far_from_that_on_answers_counts_other_tokens(
+    answers: float, settings: dict[str, Any], stated: bool
+) -> None:
+    evaluated = {"eval_loss": falling(1.9, 1.73), "response_nll": falling(1.6, answers), "eval_exact": falling(0, 0.2)}
+    answer = diagnosed({"loss": falling(3.6, 1.72)}, evaluated, vocab_size=40, **settings)
+    assert ("loss_apart_from_answers" in facts(answer)) is stated
+    assert ("prompt_not_masked" in {hypothesis.cause for hypothesis in answer.hypotheses[:2]}) is stated
+
+
 def cycle(step: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step % 50) / 50))
 

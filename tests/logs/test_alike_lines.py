@@ -354,7 +354,7 @@ def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
     ],
 )
 def test_the_numbers_of_a_line_are_told_from_its_words(line: str, numbers: list[str]) -> None:
-    skeletons = Skeletons(f"\n{line}\n".encode(), compiled=False)
+    skeletons = Skeletons(f"\n{line}\n".encode())
     assert [line[start:end] for start, end in skeletons.numbers_in(1)] == numbers
 
 
@@ -375,28 +375,26 @@ def test_a_rank_behind_a_time_does_not_hide_that_lines_are_alike(prefix: str) ->
 
 def test_lines_that_differ_in_their_numbers_or_in_how_far_a_bar_is_drawn_have_one_skeleton() -> None:
     lines = [" 15%|█▌        | 15/100 loss=0.5", " 35%|███▌      | 35/100 loss=-1e-3", "step 5", "step 5.5"]
-    keys = Skeletons(("\n".join(lines) + "\n").encode(), compiled=False).keys
+    keys = Skeletons(("\n".join(lines) + "\n").encode()).keys
     assert keys[0] == keys[1]
     assert keys[2] != keys[3]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_the_numbers_of_a_block_are_those_that_python_reads(compiled: bool) -> None:
+def test_the_numbers_of_a_block_are_those_that_python_reads() -> None:
     draw = np.random.default_rng(0)
     values = (draw.normal(size=500) * 10.0 ** draw.integers(-30, 30, 500)).tolist()
-    skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode(), compiled=compiled)
+    skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode())
     assert skeletons.numbers.tolist() == [number for value in values for number in (value, 12345.0)]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_numbers_at_the_same_places_of_many_lines_are_those_that_python_reads(compiled: bool) -> None:
+def test_numbers_at_the_same_places_of_many_lines_are_those_that_python_reads() -> None:
     draw = np.random.default_rng(0)
     values = (draw.normal(size=400) * 10.0 ** draw.integers(-30, 30, 400)).tolist()
     rows = [
         [f"{value:+.5e}", f"{value % 10:.15f}", f"{value % 1:.17f}", f"{place:06d}", "-0.000", ".5", "5.", "12,345.25"]
         for place, value in enumerate(values)
     ]
-    skeletons = Skeletons("".join(f"a {' | '.join(row)} 1.2.3\n" for row in rows).encode(), compiled=compiled)
+    skeletons = Skeletons("".join(f"a {' | '.join(row)} 1.2.3\n" for row in rows).encode())
     printed = [float(text.replace(",", "")) for row in rows for text in row]
     assert [repr(number) for number in skeletons.numbers.tolist() if number == number] == list(map(repr, printed))  # noqa: PLR0124
     assert np.count_nonzero(np.isnan(skeletons.numbers)) == len(rows)
@@ -404,7 +402,7 @@ def test_numbers_at_the_same_places_of_many_lines_are_those_that_python_reads(co
 
 def test_lines_that_differ_in_the_digits_of_a_word_have_other_skeletons() -> None:
     lines = ["layer1 at 10:00:01 loss 0.25", "layer2 at 10:00:02 loss 0.75"] * 50
-    skeletons = Skeletons("".join(f"{line}\n" for line in lines).encode(), compiled=False)
+    skeletons = Skeletons("".join(f"{line}\n" for line in lines).encode())
     assert skeletons.keys[0] != skeletons.keys[1]
     assert skeletons.keys[0] == skeletons.keys[2]
     assert skeletons.numbers.tolist() == [0.25, 0.75] * 50

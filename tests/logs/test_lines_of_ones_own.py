@@ -54,6 +54,42 @@ def test_many_terse_lines_are_read_as_few_are(tmp_path: Path) -> None:
     assert whole["loss"].value[-1] == 1.0
 
 
+PARTS = (
+    ("loss {0:.4f} top1 {1:.3f} | val {2:.4f} top1 {3:.3f}", {"loss", "accuracy", "eval_loss", "eval_accuracy"}),
+    ("loss {0:.4f} | gn body {1:.3f} head {2:.4f} | wn body {2:.4f} head {3:.3f}",
+     {"loss", "gn body", "gn head", "wn body", "wn head"}),
+    ("loss {0:.4f} top1 {1:.3f} val {2:.4f} top1 {3:.3f}", {"loss", "accuracy", "eval_loss", "eval_accuracy"}),
+    ("train loss {0:.4f} acc {1:.3f} | val loss {2:.4f} acc {3:.3f} | gnorm {1:.3f} | gn body {1:.3f} head {2:.4f}",
+     {"loss", "accuracy", "eval_loss", "eval_accuracy", "grad_norm", "gn body", "head"}),
+    ("loss {0:.4f} | time fwd {1:.3f} bwd {2:.4f} | mem fwd {2:.4f} bwd {3:.3f}",
+     {"loss", "time fwd", "time bwd", "mem fwd", "mem bwd"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "names"), PARTS)
+def test_a_name_in_two_parts_between_bars_stands_with_what_heads_each(
+    tmp_path: Path, form: str, names: set[str]
+) -> None:
+    values = [(2 - 0.1 * at, 0.1 * at, 2.1 - 0.1 * at, 0.05 * at) for at in EPOCHS]
+    run = read(tmp_path, "".join(f"ep {at} {form.format(*row)}\n" for at, row in zip(EPOCHS, values, strict=True)))
+    assert names <= run.series.keys()
+    assert {round(float(run[name].value[-1]), 3) for name in names} == {round(value, 3) for value in values[-1]}
+
+
+@pytest.mark.parametrize(("form", "of_loss", "of_accuracy"), [
+    ("| loss {0:.3f} | val {2:.3f} | lr 1e-3", True, False), ("loss {0:.3f} acc {1:.3f} valid {2:.3f}", True, False),
+    ("loss {0:.3f} acc {1:.3f} val {1:.3f}", False, True), ("loss {0:.3f} acc {1:.3f} val {3:.3f}", False, False),
+])  # fmt: skip
+def test_a_phase_alone_is_the_measure_of_training_that_it_begins_near_to(
+    tmp_path: Path, form: str, of_loss: bool, of_accuracy: bool
+) -> None:
+    values = [(2 - 0.1 * at, 0.1 * at, 2.1 - 0.1 * at, 40.0) for at in EPOCHS]
+    run = read(tmp_path, "".join(f"epoch {at} {form.format(*row)}\n" for at, row in zip(EPOCHS, values, strict=True)))
+    assert ("eval_loss" in run) is of_loss
+    assert ("eval_accuracy" in run) is of_accuracy
+    assert of_loss or of_accuracy or "val" in run
+
+
 def test_dots_that_lead_to_a_value_are_no_part_of_the_name(tmp_path: Path) -> None:
     text = "".join(
         f"===== Epoch {at} of 6 =====\n  training loss.....: {9 - at}\n  validation cer......: {90 - at}.00 %\n\n"

@@ -181,10 +181,10 @@ def test_a_picture_of_a_text_is_refused(tmp_path: Path) -> None:
         "GiB is free."
     )
 
-    from mldebug_mcp.report.pages import plot_memory
+    from mldebug_mcp.report.pages import memory_png
 
     with pytest.raises(InputError, match="no history"):
-        plot_memory(read_memory(path), tmp_path / "x.png")
+        memory_png(read_memory(path))
 
 
 def test_a_device_that_leaks_and_fails_is_told_how_much_stopping_the_leak_would_save(save: Save) -> None:

@@ -165,7 +165,7 @@ def test_every_device_is_read_and_devices_without_memory_are_left_out(save: Save
     assert answer.snapshot.devices == 2
 
 
-def test_private_pools_count_and_streams_are_kept_apart(save: Save) -> None:
+def test_free_memory_of_private_pools_counts_as_free(save: Save) -> None:
     gpu = Allocator()
     scenarios.Decoder(gpu).build()
     gpu.pool = (0, 3)
@@ -173,7 +173,7 @@ def test_private_pools_count_and_streams_are_kept_apart(save: Save) -> None:
 
     device = read_memory(save(scenarios.snapshot_of(gpu))).devices[0]
 
-    assert device.free.private == 64 * MIB
+    assert device.free.releasable == 64 * MIB
 
 
 def test_the_profilers_timeline_states_categories(save: Save) -> None:

@@ -1663,6 +1663,11 @@ L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
 }
 
 HEALTHY = {
+    "each row is scaled by its own mean": """
+def scaled(rows):
+    return (rows - rows.mean(1, keepdims=True)) / rows.std(1, keepdims=True)
+x_train, x_valid = scaled(first), scaled(second)
+""",
     "streams whose workers differ, are alone, or draw another seed": """
 from torch.utils.data import IterableDataset, get_worker_info
 class Apart(IterableDataset):

@@ -65,69 +65,62 @@ class Boxes:
 
     def wrong(self) -> tuple[str, Ints]:
         """Return what is wrong with boxes, and in which images; empty where nothing is."""
-        values = self.values
-        if self.form == "shares":
-            return self._wrong_in_shares()
-        if self.form == "coco":
-            return self._wrong_in_coco()
-        turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
-        if turned.any():
-            summary = f"{int(turned.sum())} boxes have no width or height between their corners"
-            return summary, np.unique(self.rows[turned])
-        if bool((values <= LARGEST_SHARE).all()):
-            return "boxes are shares of the image, where corners in pixels are wanted", np.unique(self.rows)
-        slack = MAX_BOX_OVERHANG_SHARE * self.sizes
-        outside = ((values[:, 2:] > self.sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
-        if outside.mean() <= MIN_SHARE_OUTSIDE:
-            return "", np.empty(0, np.int64)
-        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
+        summary, which = next(((says, which) for says, which in self._faults() if which.any()), ("", self.rows < 0))
+        return summary.format(int(which.sum())), np.unique(self.rows[which])
 
     def corners(self) -> Floats:
         """Return left, top, right and bottom of each box as shares of its image, NaN where its size is not known."""
+        return np.hstack(self._edges()) / np.hstack([self._image(), self._image()])
+
+    def _faults(self) -> Iterator[tuple[str, Bools]]:
+        """Yield what may be wrong, the surest first, and with which boxes it is."""
+        values = self.values
+        flat: Bools = np.any(~(values[:, 2:] > (values[:, :2] if self.form == "corners" else 0)), axis=1)
+        outside = self._outside(MAX_OVERHANG if self.form == "shares" else MAX_BOX_OVERHANG_SHARE)
+        several = bool(outside.mean() > MIN_SHARE_OUTSIDE)
+
+        def all_if(holds: bool) -> Bools:
+            return np.full(len(values), holds)
+
+        if self.form == "shares":
+            reach = f"boxes reach {values[values > LARGEST_SHARE].max(initial=0):.4g}"
+            beyond: Bools = np.any(values > LARGEST_SHARE, axis=1)
+            yield f"{reach}, where shares of the image are wanted", beyond
+            yield "boxes are read as centre and size, and fit the image only as corners", all_if(self._are_corners())
+            yield "{} boxes have no width or height", flat
+        elif self.form == "corners":
+            yield "{} boxes have no width or height between their corners", flat
+            are_shares = bool((values <= LARGEST_SHARE).all())
+            yield "boxes are shares of the image, where corners in pixels are wanted", all_if(are_shares)
+        else:
+            yield "{} boxes have no width or height", flat
+            are_shares = not outside.any() and bool((values <= 1).all() and (self.sizes > LARGEST_SHARE).all())
+            yield "boxes are shares of the image, where COCO has pixels", all_if(are_shares)
+            slack = MAX_BOX_OVERHANG_SHARE * self.sizes
+            fits = (values[:, 2:] > values[:, :2]).all() and (values[:, 2:] <= self.sizes + slack).all()
+            are_corners = several and bool(fits and (values >= -1).all())
+            yield (
+                "boxes are read as left, top, width and height, and fit the image only as corners",
+                all_if(are_corners),
+            )
+        yield "{} boxes reach beyond their image", outside & all_if(several or self.form == "coco")
+
+    def _edges(self) -> tuple[Floats, Floats]:
+        """Return left and top, and right and bottom of each box, in its own unit."""
         first, second = self.values[:, :2], self.values[:, 2:]
         if self.form == "shares":
-            return np.hstack([first - second / 2, first + second / 2])
-        last = first + second if self.form == "coco" else second
-        return np.hstack([first, last]) / np.hstack([self.sizes, self.sizes])
+            return first - second / 2, first + second / 2
+        return first, first + second if self.form == "coco" else second
 
-    def _wrong_in_shares(self) -> tuple[str, Ints]:
-        values = self.values
-        beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
-        if len(beyond):
-            return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
-        if self._are_corners():
-            return "boxes are read as centre and size, and fit the image only as corners", np.unique(self.rows)
-        flat = ~(values[:, 2:] > 0).all(axis=1)
-        if flat.any():
-            return f"{int(flat.sum())} boxes have no width or height", np.unique(self.rows[flat])
-        outside = self._outside(MAX_OVERHANG)
-        if outside.mean() <= MIN_SHARE_OUTSIDE:
-            return "", np.empty(0, np.int64)
-        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
+    def _image(self) -> Floats:
+        """Return width and height of each box's image in the unit of the box."""
+        return np.ones_like(self.sizes) if self.form == "shares" else self.sizes
 
     def _outside(self, slack: float) -> Bools:
-        """Return which boxes of centre and size leave the image by more than this share of it."""
-        ends, starts = self.values[:, :2] + self.values[:, 2:] / 2, self.values[:, :2] - self.values[:, 2:] / 2
-        outside: Bools = np.any((ends > 1 + slack) | (starts < -slack), axis=1)
+        """Return which boxes leave the image by more than this share of it."""
+        (first, last), image = self._edges(), self._image()
+        outside: Bools = np.any((last > image + slack * image) | (first < -slack * image), axis=1)
         return outside
-
-    def _wrong_in_coco(self) -> tuple[str, Ints]:
-        values, sizes = self.values, self.sizes
-        flat = ~(values[:, 2:] > 0).all(axis=1)
-        if flat.any():
-            return f"{int(flat.sum())} boxes have no width or height", np.unique(self.rows[flat])
-        slack = MAX_BOX_OVERHANG_SHARE * sizes
-        outside = ((values[:, :2] + values[:, 2:] > sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
-        if not outside.any():
-            if bool((values <= 1).all()) and bool((sizes > LARGEST_SHARE).all()):
-                return "boxes are shares of the image, where COCO has pixels", np.unique(self.rows)
-            return "", np.empty(0, np.int64)
-        fits = (values[:, 2:] > values[:, :2]).all() and (values[:, 2:] <= sizes + slack).all() and (values >= -1).all()
-        if fits and outside.mean() > MIN_SHARE_OUTSIDE:
-            return "boxes are read as left, top, width and height, and fit the image only as corners", np.unique(
-                self.rows
-            )
-        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
 
     def _are_corners(self) -> bool:
         """Return whether boxes leave the image as centre and size and lie in it as corners."""
@@ -591,6 +584,14 @@ class Problem:
     check: str
     summary: str
     rows: tuple[int, ...] = ()
+
+    @classmethod
+    def at(cls, check: str, summary: str, places: Sequence[int] | Ints, table: Table, first: int) -> Problem:
+        """Return a problem of rows at some places of a table, which is named at `MAX_PROBLEM_ROWS` of them.
+
+        The first row of a whole table has the number `first` in the file.
+        """
+        return cls(check, summary, tuple(table.numbers_at(places[:MAX_PROBLEM_ROWS], first).tolist()))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ It finds out what each column is, what pads the rows, what the targets are, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -16,7 +16,6 @@ import numpy as np
 from mldebug_mcp.batch import columns as names
 from mldebug_mcp.batch.batch import (
     BOX_COLUMNS,
-    MAX_PROBLEM_ROWS,
     MIN_MEASUREMENT_ROWS,
     Batch,
     Context,
@@ -30,7 +29,6 @@ from mldebug_mcp.batch.columns import (
     Column,
     Kind,
     Table,
-    decoder_inputs,
     depth,
     exchanged_pairs,
     find,
@@ -38,11 +36,11 @@ from mldebug_mcp.batch.columns import (
     integer_columns,
     is_float,
     masks_of,
-    ragged,
+    ragged_or_none,
     rest_of,
     row_count,
 )
-from mldebug_mcp.batch.roles import Words
+from mldebug_mcp.batch.roles import RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.conventions import IGNORED_LABEL
@@ -105,7 +103,8 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
         if len(tokens) != 1 or bool(same.all()) or tokens[0] < 0:
             continue
         token = int(tokens[0])
-        if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
+        masked = labels is not None and bool(np.all(labels.flat[edge[same]] == IGNORED_LABEL))
+        if masked or _only_at_edge(ids, token, at_end=at_end):
             return token
         least = max(MIN_ROWS_ENDING_ALIKE, TIMES_CHANCE * _by_chance(ids, token, full[~same]))
         if labels is None and int(same.sum()) >= least:
@@ -120,11 +119,6 @@ def _by_chance(ids: Ragged, token: int, others: Ints) -> float:
         return 0.0
     in_run = np.logical_and.reduce([same[place : len(same) - LEAST_RUN + 1 + place] for place in range(LEAST_RUN)])
     return ids.rows * max(float(np.mean(same)) ** LEAST_RUN, float(np.mean(in_run)))
-
-
-def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
-    """Whether no label there is trained on."""
-    return labels is not None and bool(np.all(labels.flat[edge] == IGNORED_LABEL))
 
 
 def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
@@ -202,9 +196,8 @@ def with_usual_names(table: Table) -> Table:
 def _are_neighbours(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
     if is_float(x) or is_float(y):
         return False
-    try:
-        (ids, _), (targets, _) = ragged(x), ragged(y)
-    except (TypeError, ValueError, OverflowError):
+    ids, targets = ragged_or_none(x), ragged_or_none(y)
+    if ids is None or targets is None:
         return False
     if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
         return False
@@ -261,11 +254,8 @@ def of_speech(table: Table) -> Ragged | None:
     name = find(table.columns, "", "labels")
     if name is None or not any(column in table.columns for column in SPEECH) or is_float(table.columns[name]):
         return None
-    try:
-        rows, _ = ragged(table.columns[name])
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return rows if len(rows.flat) > rows.rows > 1 and not are_marks(rows) else None
+    rows = ragged_or_none(table.columns[name])
+    return rows if rows is not None and len(rows.flat) > rows.rows > 1 and not are_marks(rows) else None
 
 
 def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
@@ -429,24 +419,22 @@ def _labels_are_classes(side: Sequences) -> bool:
 
 def _has_roles(side: Sequences, context: Context) -> bool:
     """Whether the first rows show the turns of a conversation."""
-    from mldebug_mcp.batch.roles import read_roles
-
-    if context.tokenizer is None:
-        return False
-    return any(read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4)))
+    return any(row.turns for row in _first_roles(side, context))
 
 
 def _has_answers(side: Sequences, context: Context) -> bool:
     """Whether the first rows end with the words of an assistant, not with the marker before them."""
-    from mldebug_mcp.batch.roles import read_roles
-
-    if context.tokenizer is None:
-        return False
-    rows = [read_roles(side, index, context.tokenizer) for index in range(min(side.rows, 4))]
     return any(
         row.turns and row.turns[-1].role == ASSISTANT and _THOUGHT.sub("", row.words(row.turns[-1])).strip()
-        for row in rows
+        for row in _first_roles(side, context)
     )
+
+
+def _first_roles(side: Sequences, context: Context) -> Iterator[RowRoles]:
+    """Yield the first rows decoded; none without a tokenizer."""
+    if context.tokenizer is not None:
+        for index in range(min(side.rows, 4)):
+            yield read_roles(side, index, context.tokenizer)
 
 
 def split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
@@ -528,15 +516,11 @@ class _BuildState:
     is_words: bool = False
 
     def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
-        self.problems.append(Problem(check, summary, tuple(self.number(int(row)) for row in rows[:MAX_PROBLEM_ROWS])))
-
-    def number(self, place: int) -> int:
-        """Return the number in the file of a row of the table."""
-        return self.context.first + place if self.table.numbers is None else int(self.table.numbers[place])
+        self.problems.append(Problem.at(check, summary, rows, self.table, self.context.first))
 
     def numbers(self, places: Ints) -> Ints:
         """Return the numbers in the file of rows of the table."""
-        return places + self.context.first if self.table.numbers is None else self.table.numbers[places]
+        return self.table.numbers_at(places, self.context.first)
 
 
 def build(table: Table, context: Context, words: Words | None = None) -> Batch:
@@ -598,7 +582,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         boxes=boxes,
         masks=masks,
         words=words,
-        decoder_inputs=None if found.targets is None else decoder_inputs(table),
+        decoder_inputs=None if found.targets is None else ragged_or_none(table.columns.get("decoder_input_ids")),
         rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),
         cells=cells,
         columns=tuple(shorten(name, MAX_COLUMN_NAME) for name in islice(table.columns, MAX_NAMES)),
@@ -619,9 +603,8 @@ def _token_types(found: _BuildState) -> None:
     if limit is None:
         return
     for name in (name for name in found.table.columns if name.endswith("token_type_ids")):
-        try:
-            rows, _ = ragged(found.table.columns[name])
-        except (TypeError, ValueError, OverflowError):
+        rows = ragged_or_none(found.table.columns[name])
+        if rows is None:
             continue
         wrong = np.flatnonzero((rows.flat < 0) | (rows.flat >= limit))
         if len(wrong):
@@ -777,7 +760,7 @@ def _agreeing(found: _BuildState, side: str, kind: Kind, ids: Ragged, column: Ra
     found.problem(
         "length_mismatch",
         f"{name} and {ids_name} differ in length in {len(wrong)} of {ids.rows} row(s): in row "
-        f"{found.number(row)} {int(column.lengths[row])} and {int(ids.lengths[row])}",
+        f"{found.numbers(wrong)[0]} {int(column.lengths[row])} and {int(ids.lengths[row])}",
         wrong,
     )
     return None if 2 * len(wrong) > ids.rows else column.lengths == ids.lengths

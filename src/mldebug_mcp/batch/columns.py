@@ -65,6 +65,11 @@ class Table:
         left_out = (f"{shorten(name, 60)}: left out, as it is one value and not one for each row" for name in scalars)
         self.notes = [*self.notes, *left_out]
 
+    def numbers_at(self, places: Sequence[int] | Ints, first: int) -> Ints:
+        """Return the numbers in the file of some rows, where the first row of a whole table is number `first`."""
+        at = np.asarray(places, np.int64)
+        return at + first if self.numbers is None else self.numbers[at]
+
 
 MISSING_SHOWN = 1000
 """Rows listed for each column that they lack."""
@@ -294,13 +299,18 @@ def sides_of_own(columns: Mapping[str, Column]) -> tuple[str, ...]:
     return tuple(name for name in found if name not in SIDES and name not in NOT_SIDES)
 
 
+def first_value(values: Iterable[object]) -> object:
+    """Return the first value that is not missing; None where all are."""
+    return next((value for value in values if value is not None), None)
+
+
 def depth(column: Column) -> int:
     """Return how deeply numbers are nested in a column: 1 for one per row, 2 for a list per row, and so on."""
     if isinstance(column, Ragged):
         return 2
     if isinstance(column, np.ndarray):
         return column.ndim
-    value: object = next((row for row in column if row is not None), None)
+    value = first_value(column)
     found = 1
     while isinstance(value, (list, tuple, np.ndarray)):
         if isinstance(value, np.ndarray):
@@ -314,7 +324,7 @@ def holds_text(column: Column) -> bool:
     """Whether a column's first value is text or a list of messages."""
     if not isinstance(column, list):
         return False
-    value: object = next((row for row in column if row is not None), None)
+    value = first_value(column)
     return isinstance(value, str) or (isinstance(value, list) and (not value or isinstance(value[0], dict)))
 
 
@@ -374,6 +384,14 @@ def ragged(column: Column) -> tuple[Ragged, list[int]]:
     if not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
         raise TypeError("holds a mixture of lists and other values")
     return Ragged.of(rows), missing
+
+
+def ragged_or_none(column: Column | None) -> Ragged | None:
+    """Return a column as rows of integers; None where there is none, or it holds something else."""
+    try:
+        return None if column is None else ragged(column)[0]
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def class_labels(column: Column, rows: int) -> Ints | None:
@@ -453,9 +471,9 @@ def is_float(column: Column) -> bool:
         return False
     if isinstance(column, np.ndarray):
         return column.dtype.kind == "f"
-    value: object = next((row for row in column if row is not None), None)
+    value = first_value(column)
     while isinstance(value, (list, tuple)):
-        value = next((item for item in value if item is not None), None)
+        value = first_value(value)
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 
@@ -556,17 +574,6 @@ def whole_marks(table: Table) -> str:
     if column is None or depth(column) != 2 or is_float(column):
         return ""
     return f"{name} are whole numbers: a model of several labels for a row wants floats (0.0 and 1.0)"
-
-
-def decoder_inputs(table: Table) -> Ragged | None:
-    """Return what a decoder is shown, or None where no column says so."""
-    column = table.columns.get("decoder_input_ids")
-    if column is None:
-        return None
-    try:
-        return ragged(column)[0]
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -841,8 +848,7 @@ def masks_of(table: Table) -> Masks | None:
     if masks is None or classes is None or isinstance(masks, Ragged) or row_count(classes) != len(masks):
         return None
     try:
-        if not isinstance(classes, Ragged):
-            classes, _ = ragged(classes)
+        classes, _ = ragged(classes)
         arrays = [np.asarray(mask, np.float64) for mask in masks]
         largest = max((float(mask.max()) for mask in arrays if mask.size), default=0.0)
     except (TypeError, ValueError, OverflowError):

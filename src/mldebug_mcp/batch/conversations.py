@@ -20,6 +20,7 @@ from mldebug_mcp.batch.columns import (
     Column,
     Table,
     depth,
+    first_value,
     has_known_texts,
     holds_classes,
     holds_text,
@@ -139,7 +140,8 @@ def shared(ids: list[int], other: list[int]) -> list[int]:
 
 
 Message = Mapping[str, object]
-_CHATS = ("messages", "conversations", "conversation")
+CHATS = ("messages", "conversations", "conversation")
+"""Columns of conversations."""
 
 
 def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
@@ -208,7 +210,7 @@ def _asked(table: Table, names: set[str]) -> str:
     if "prompt" in names and not names & {"completion", "response", "messages", "text", "chosen", "rejected"}:
         return "prompt"
     compared = any(name in table.columns or any(each.startswith(f"{name}.") for each in names) for name in REFERENCES)
-    chat = next((name for name in _CHATS if name in names), "")
+    chat = next((name for name in CHATS if name in names), "")
     if not compared or names & {"completion", "response", "output", "chosen", "rejected", "text"}:
         return ""
     if chat:
@@ -225,7 +227,7 @@ def _waits(chat: object) -> bool:
 def _marks(table: Table, names: set[str]) -> tuple[str, list[object]] | None:
     """Return the column that says which completions are desired, and for each row 1 or 0; None without such marks."""
     of_answers = "prompt" in names and bool(names & {"completion", "response"})
-    if not of_answers and not names.intersection(_CHATS):
+    if not of_answers and not names.intersection(CHATS):
         return None
     found = ((name, marks(name, table.columns[name], of_answers=of_answers)) for name in MARKS if name in table.columns)
     return next(((name, wanted) for name, wanted in found if wanted is not None), None)
@@ -278,7 +280,7 @@ def _stepwise(table: Table, rows: list[tuple[list[str], list[int]]], tokenizer: 
 
 def _strange_roles(table: Table) -> str:
     """Return the roles of the first conversations, if there are any."""
-    chats = next((_listed(table.columns[name]) for name in _CHATS if name in table.columns), [])
+    chats = next((_listed(table.columns[name]) for name in CHATS if name in table.columns), [])
     messages = [
         message for chat in chats[:100] if isinstance(chat, list) for message in chat if isinstance(message, dict)
     ]
@@ -287,7 +289,7 @@ def _strange_roles(table: Table) -> str:
 
 
 def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row], str]:
-    chat = next((name for name in _CHATS if name in names), None)
+    chat = next((name for name in CHATS if name in names), None)
     if chat is not None:
         note = (
             "masked all but the assistant's turns of the conversations; TRL does so with assistant_only_loss=True, and "
@@ -453,7 +455,7 @@ def _preferences(table: Table, tokenizer: Encoder) -> Table:
 
 
 def _is_chat(table: Table, name: str) -> bool:
-    return isinstance(next((value for value in _listed(table.columns[name]) if value is not None), None), list)
+    return isinstance(first_value(_listed(table.columns[name])), list)
 
 
 # Text inside lists and objects as columns of text: words with a tag each, as of CoNLL; translations by language.
@@ -464,15 +466,15 @@ def with_plain_texts(table: Table) -> Table:
     columns: dict[str, Column] = {}
     notes: list[str] = []
     for name, column in table.columns.items():
-        values = [value for value in column[:VALUES_LOOKED_AT] if value] if isinstance(column, list) else []
+        rows = column if isinstance(column, list) else []
+        values = [value for value in rows[:VALUES_LOOKED_AT] if value]
         if _all_words(values) and not (name == STEPS and depth(table.columns.get("labels", [])) == 2):
-            columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
+            new = name if name != "tokens" else "words"
+            columns[new] = [" ".join(map(str, value)) if isinstance(value, list) else "" for value in rows]
             notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags next to them were not checked")
         elif languages := _shared_names(values):
             for language in languages:
-                columns[f"{name}.{language}"] = [
-                    _nested_text_text(value, language) for value in cast("list[object]", column)
-                ]
+                columns[f"{name}.{language}"] = [_text_of(value, language) for value in rows]
         else:
             columns[name] = column
     return replace(table, columns=columns, notes=[*table.notes, *notes])
@@ -497,10 +499,6 @@ def _shared_names(values: list[object]) -> tuple[str, ...]:
     return tuple(map(str, first))
 
 
-def _joined(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else ""
-
-
-def _nested_text_text(value: object, name: str) -> str:
+def _text_of(value: object, name: str) -> str:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""

@@ -276,13 +276,12 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         if batch.rows_are_for not in ("dpo", "sft") or batch.targets is not None:
             return None
         start, stop = side.bounds
-        some = stop > start
-        turns = Runs(start[some], stop[some], np.flatnonzero(some))
+        turns = Runs(start, stop, np.arange(side.rows)).kept(stop > start)
     # Labels that are the next tokens train on the tokens behind them.
     shift = shift_of(side)
     turns = _without_padding(side, Runs(turns.start + shift, turns.stop + shift, turns.row))
     rows = side.rows
-    turns = _of_rows(turns, ~_without_answers(batch, side))
+    turns = turns.kept(~_without_answers(batch, side)[turns.row])
     has = np.zeros(rows, np.bool_)
     has[turns.row] = True
     ends = np.fromiter(batch.ends, np.int64)
@@ -310,13 +309,7 @@ def _without_padding(side: Sequences, turns: Runs) -> Runs:
     """Return the turns as far as they are content: padding that carries labels does not belong to a completion."""
     first, last = side.bounds
     start, stop = np.maximum(turns.start, first[turns.row]), np.minimum(turns.stop, last[turns.row])
-    some = stop > start
-    return Runs(start[some], stop[some], turns.row[some])
-
-
-def _of_rows(turns: Runs, rows: Bools) -> Runs:
-    some = rows[turns.row]
-    return Runs(turns.start[some], turns.stop[some], turns.row[some])
+    return Runs(start, stop, turns.row).kept(stop > start)
 
 
 def _without_answers(batch: Batch, side: Sequences) -> Bools:

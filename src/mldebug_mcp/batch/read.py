@@ -33,22 +33,14 @@ from mldebug_mcp.batch.columns import (
     numbers,
     row_count,
 )
-from mldebug_mcp.batch.conversations import with_plain_texts
+from mldebug_mcp.batch.conversations import tokenize, with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
-from mldebug_mcp.batch.formats import (
-    FILES_IN,
-    IN_PARTS,
-    NOTHING_STATED,
-    Stated,
-    at_prefix,
-    format_of,
-    other_formats_note,
-)
+from mldebug_mcp.batch.formats import NOTHING_STATED, Stated, at_prefix, format_named, format_of, other_formats_note
 from mldebug_mcp.batch.formats.files import held_out_note
-from mldebug_mcp.batch.formats.tables import MAX_LINE_BYTES, JsonLinesReader, object_in
+from mldebug_mcp.batch.formats.tables import JSON_LINES, MAX_LINE_BYTES, object_in
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.text_problems import chat_problems, lost_text, text_problems
+from mldebug_mcp.batch.text_problems import written_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
@@ -111,12 +103,12 @@ def _rows(column: Column, places: Ints) -> Column:
 
 def count_rows(path: Path) -> int:
     """Return how many rows a data set has; raises InputError if it cannot be read."""
-    reader = format_of(path)
-    if reader.NAME in IN_PARTS:
-        return reader.rows(path) or 0
-    if reader.NAME == JsonLinesReader.NAME:
+    found = format_of(path)
+    if found.part_tables is not None:
+        return found.rows(path) or 0
+    if found is JSON_LINES:
         return sum(1 for _ in _lines(path))
-    return sum(map(rows_of, reader.tables(path)))
+    return sum(map(rows_of, found.tables(path)))
 
 
 def picked(path: Path, numbers: Sequence[int]) -> Iterator[Table]:
@@ -147,18 +139,18 @@ def joined(tables: Sequence[Table]) -> Table:
 
 
 def _tables_with(path: Path, wanted: Ints) -> Iterator[Table]:
-    reader = format_of(path)
-    if reader.NAME == JsonLinesReader.NAME:
+    found = format_of(path)
+    if found is JSON_LINES:
         yield from _of_lines(path, wanted)
         return
-    if reader.NAME not in IN_PARTS:
-        yield from _with_numbers(reader.tables(path), wanted, 0)
+    if found.part_tables is None:
+        yield from _with_numbers(found.tables(path), wanted, 0)
         return
-    parts = IN_PARTS[reader.NAME].parts(path)
+    parts = found.parts(path)
     ends = [part.first for part in parts[1:]] + [np.iinfo(np.int64).max]
     for part, end in zip(parts, ends, strict=True):
         if np.any((wanted >= part.first) & (wanted < end)):
-            yield from _with_numbers(IN_PARTS[reader.NAME].part_tables(part), wanted, part.first)
+            yield from _with_numbers(found.part_tables(part), wanted, part.first)
 
 
 def _with_numbers(tables: Iterator[Table], wanted: Ints, first: int) -> Iterator[Table]:
@@ -233,10 +225,8 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
             found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
         wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
         if len(wrong):
-            rows = wrong + first if table.numbers is None else table.numbers[wrong]
-            found.append(
-                Problem("nonfinite_values", f"{name} is NaN or Inf in {len(wrong)} row(s)", tuple(rows.tolist()))
-            )
+            summary = f"{name} is NaN or Inf in {len(wrong)} row(s)"
+            found.append(Problem.at("nonfinite_values", summary, wrong, table, first))
     return tuple(found)
 
 
@@ -287,13 +277,12 @@ class DataSet:
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""
-        reader = IN_PARTS.get(format_of(self.file, self.stated).NAME)
-        return [Part(self.file)] if reader is None else reader.parts(self.file)
+        return format_of(self.file, self.stated).parts(self.file)
 
     def batches_of(self, part: Part) -> Iterator[Batch]:
         """Yield the pieces of a part; none if it holds no rows."""
-        reader = IN_PARTS.get(self.context.formats[0])
-        return self.batches() if reader is None else self._built(reader.part_tables(part), part.first)
+        read = format_named(self.context.formats[0]).part_tables
+        return self.batches() if read is None else self._built(read(part), part.first)
 
     def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
         context = replace(self.context, first=first)
@@ -317,11 +306,7 @@ class DataSet:
                 batch = replace(batch, purpose_because="its texts hold answers to train on")
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
-            written = (
-                *text_problems(table, first),
-                *chat_problems(table, context.tokenizer, first),
-                *lost_text(table, context.tokenizer, first),
-            )
+            written = written_problems(table, context.tokenizer, first)
             problems = (*batch.problems, *written, *rollout_problems(table, first), *_corrupt(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
@@ -337,10 +322,9 @@ class DataSet:
         """Return the notes on files of the folder that are held out by their names, or of another format."""
         if not is_folder(self.file):
             return []
-        name = self.context.formats[0]
-        lists = FILES_IN.get(name)
-        held_out = held_out_note(lists(self.file)) if lists is not None else []
-        return [*held_out, *other_formats_note(self.file, name)]
+        found = format_named(self.context.formats[0])
+        held_out = held_out_note(found.files_in(self.file)) if found.files_in is not None else []
+        return [*held_out, *other_formats_note(self.file, found)]
 
 
 def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
@@ -358,11 +342,11 @@ def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
     file = at_prefix(expanded(path))
-    reader = format_of(file, stated)
+    found = format_of(file, stated)
     loaded = tokenizer if isinstance(tokenizer, Tokenizer) or tokenizer is None else load_tokenizer(tokenizer)
     config = read_model_config(model) if model is not None else ModelConfig()
-    context = Context(str(path), (reader.NAME,), _purpose(purpose), loaded, config)
-    rows = None if sample is None else reader.rows(file)
+    context = Context(str(path), (found.name,), _purpose(purpose), loaded, config)
+    rows = None if sample is None else found.rows(file)
     return DataSet(file, context, purpose != "auto", sample, rows, stated=stated)
 
 
@@ -450,11 +434,10 @@ def _corrupt(table: Table, first: int) -> list[Problem]:
     """Return the records of a table, whose first row has a number in the file, that do not match their checksums."""
     if not table.corrupt:
         return []
-    rows = tuple((first + place if table.numbers is None else int(table.numbers[place])) for place in table.corrupt)
     where = f"{shorten(table.shard, 80)}: " if table.shard else ""
     at = next(iter(table.corrupt.values()))
     summary = f"{where}the record at byte {at:,} does not match its checksum"
-    return [Problem("records_corrupt", summary, rows[:MAX_PROBLEM_ROWS])]
+    return [Problem.at("records_corrupt", summary, list(table.corrupt), table, first)]
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
@@ -462,6 +445,4 @@ def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
     encoder = words or context.tokenizer
     if encoder is None or not is_text(table.columns):
         return table
-    from mldebug_mcp.batch.conversations import tokenize
-
     return tokenize(table, encoder, context.purpose)

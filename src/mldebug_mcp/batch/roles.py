@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,16 +57,15 @@ def read_roles(side: Sequences, index: int, tokenizer: Tokenizer) -> RowRoles:
     edges = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
     own = tokenizer.template.family if tokenizer.template is not None else None
     family = family_of(text, own)
-    bare = RowRoles(
-        side, index, int(side.numbers[index]), text, start - int(side.ids.offsets[index]), edges, family, ()
-    )
+    first = start - int(side.ids.offsets[index])
+    bare = RowRoles(side, index, int(side.numbers[index]), text, first, edges, family, ())
     if family is None:
         return bare
     turns = tuple(
         Turn(turn.role, *map(bare.first_token_from, (turn.header, turn.start, turn.stop, turn.end)))
         for turn in turns_in(text, family)
     )
-    return RowRoles(side, index, bare.number, text, bare.first, edges, family, turns)
+    return replace(bare, turns=turns)
 
 
 # Text without its tokenizer, as words: enough for its roles, empty answers, repeats, lengths and equal pairs.

@@ -36,6 +36,10 @@ class Runs:
     def __len__(self) -> int:
         return len(self.start)
 
+    def kept(self, which: Bools) -> Runs:
+        """Return some of them."""
+        return Runs(self.start[which], self.stop[which], self.row[which])
+
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
@@ -203,7 +207,7 @@ class Sequences:
             found = self.ids.runs(self.ids.flat == self.pad)
             start, stop = self._without_padding(start, stop, found) if len(found) else (start, stop)
         if int((stop - start).sum()) == whole and self.attended is not None and self._mask_covers_padding:
-            start, stop = self._attended_bounds(start, stop)
+            start, stop = self._attended_bounds
         return start, stop
 
     @cached_property
@@ -213,13 +217,15 @@ class Sequences:
         outside = self.ids.flat[~self.attended]
         return bool(len(outside)) and bool(np.all(outside == outside[0])) and bool(self.attended.any())
 
-    def _attended_bounds(self, start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    @cached_property
+    def _attended_bounds(self) -> tuple[Ints, Ints]:
+        """Where the attended tokens of each row begin and end; of a row without any, its end and its beginning."""
         assert self.attended is not None  # noqa: S101 - asked only where there is a mask
         stretches = self.ids.runs(self.attended)
-        first, last = stop.copy(), start.copy()
+        first, last = self.ids.offsets[1:].copy(), self.ids.offsets[:-1].copy()
         np.minimum.at(first, stretches.row, stretches.start)
         np.maximum.at(last, stretches.row, stretches.stop)
-        return np.minimum(first, np.maximum(first, stop)), np.maximum(last, np.minimum(first, last))
+        return first, last
 
     def _without_padding(self, start: Ints, stop: Ints, found: Runs) -> tuple[Ints, Ints]:
         at_end = found.stop == stop[found.row]
@@ -240,20 +246,14 @@ class Sequences:
         if self.attended is None:
             array: Ints = np.minimum(edge + 1, limit)
             return array
-        last = self.ids.offsets[:-1].copy()
-        stretches = self.ids.runs(self.attended)
-        np.maximum.at(last, stretches.row, stretches.stop)
         # An all-ones mask tells nothing of a run of padding: then one end token is taken as real.
-        end = np.clip(last[row], edge, limit)
+        end = np.clip(self._attended_bounds[1][row], edge, limit)
         return np.where((end == limit) & (limit - edge > 2), np.minimum(edge + 1, limit), end)
 
     def _real_start(self, edge: Ints, limit: Ints, row: Ints) -> Ints:
         if self.attended is None:
             return edge
-        first = self.ids.offsets[1:].copy()
-        stretches = self.ids.runs(self.attended)
-        np.minimum.at(first, stretches.row, stretches.start)
-        start = np.clip(first[row], limit, edge)
+        start = np.clip(self._attended_bounds[0][row], limit, edge)
         return np.where((start == limit) & (edge - limit > 2), edge, start)
 
     @cached_property

@@ -6,14 +6,14 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
-from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Problem
+from mldebug_mcp.batch.batch import Problem
 from mldebug_mcp.batch.columns import ASKED_AND_SAID, CONTRASTED, Table
-from mldebug_mcp.batch.conversations import STEPS, NotAConversationError, messages_of, step_marks
+from mldebug_mcp.batch.conversations import CHATS, STEPS, NotAConversationError, messages_of, step_marks
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.errors import is_failure
@@ -28,6 +28,8 @@ PLACEHOLDER = "<image>"
 _IMAGES = ("images", "image")
 
 Messages = Sequence[Mapping[str, object]]
+Texts = Mapping[str, list[object]]
+"""Columns of strings or conversations by name."""
 
 
 def asks_apart(chosen: object, rejected: object) -> bool:
@@ -145,7 +147,6 @@ def is_garbled(text: str) -> bool:
 MIN_SHARE_OF_CONVERSATIONS = 0.5
 """Share of the conversations above which a shared form is not an accident, as one quoted marker is. Chosen by hand."""
 MIN_REPEATED_CHATS = 2
-CHATS = ("messages", "conversations", "conversation")
 ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
 MAX_COMMON_ANSWER_CHARACTERS = 100
@@ -164,28 +165,36 @@ _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
 
 
-def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
-    """Return what the text of a table shows, whose first row has the number `first`."""
-    texts = {name: column for name, column in table.columns.items() if _holds_text(column)}
-    found: list[Problem] = []
-    exchanged = _each_chat(texts, _is_exchanged)
-    of_some = exchanged != _common(texts, _is_exchanged)
-    for check, places, says in (
-        ("garbled_text", _rows(texts, _is_garbled), ""),
-        ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
-        ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
-        ("wrong_role_in_loss", exchanged if not of_some else [], EXCHANGED),
-        ("wrong_role_in_loss" + OF_SOME, exchanged if of_some else [], f"{EXCHANGED}, unlike the others"),
-        ("target_equals_source", _answered_in_prompt(texts), ""),
-        ("prompt_missing", _asking_apart(texts), ""),
-        ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),
-        ("image_tokens_truncated", _unplaced(table), ""),
-        ("schema_mismatch", _unequal_steps(table), f"some rows have not one label for each step of {STEPS}"),
-        ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
+_TextProblem = tuple[str, str, list[int]]
+"""A check, what it reports, and the places of the rows in the table."""
+
+
+def written_problems(table: Table, tokenizer: Tokenizer | None, first: int) -> Iterator[Problem]:
+    """Yield what the text of a table shows, whose first row has the number `first`, and what of it is lost."""
+    for check, summary, places in chain(
+        _text_problems(table), _chat_problems(table, tokenizer), _lost_text(table, tokenizer)
     ):
         if places:
-            found.append(problem_at(check, says, places, table, first))
-    return tuple(found)
+            yield Problem.at(check, summary, places, table, first)
+
+
+def _text_problems(table: Table) -> Sequence[_TextProblem]:
+    texts = _texts_of(table)
+    exchanged = _each_chat(texts, _is_exchanged)
+    of_some = exchanged != _common(texts, _is_exchanged)
+    return (
+        ("garbled_text", "", _rows(texts, _is_garbled)),
+        ("truncated_completion", "open the reasoning of the answer and never close it", _rows(texts, _breaks_off)),
+        ("truncated_completion", "end unfinished at the same greatest length of the answers", _cut(texts)),
+        ("wrong_role_in_loss", EXCHANGED, exchanged if not of_some else []),
+        ("wrong_role_in_loss" + OF_SOME, f"{EXCHANGED}, unlike the others", exchanged if of_some else []),
+        ("target_equals_source", "", _answered_in_prompt(texts)),
+        ("prompt_missing", "", _asking_apart(texts)),
+        ("tool_call_invalid", "", _each_chat(texts, breaks_calls)),
+        ("image_tokens_truncated", "", _unplaced(table)),
+        ("schema_mismatch", f"some rows have not one label for each step of {STEPS}", _unequal_steps(table)),
+        ("chat_template_mismatch", "have role markers inside the words of their turns", _common(texts, _is_marked)),
+    )
 
 
 def _unequal_steps(table: Table) -> list[int]:
@@ -194,74 +203,62 @@ def _unequal_steps(table: Table) -> list[int]:
     return [place for place, (steps, labels) in enumerate(rows) if len(steps) != len(labels)]
 
 
-def problem_at(check: str, says: str, places: Sequence[int], table: Table, first: int) -> Problem:
-    """Return a problem with the numbers in the file of the first `MAX_PROBLEM_ROWS` rows at some places of a table."""
-    numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
-    return Problem(check, says, tuple(islice(numbers, MAX_PROBLEM_ROWS)))
+def _texts_of(table: Table) -> Texts:
+    """Return the columns that hold strings or conversations."""
+    columns = {name: column for name, column in table.columns.items() if isinstance(column, list)}
+    first = {name: next(filter(None, column), None) for name, column in columns.items()}
+    return {
+        name: column
+        for name, column in columns.items()
+        if isinstance(value := first[name], str) or (isinstance(value, list) and isinstance(value[0], dict))
+    }
 
 
-def _holds_text(column: object) -> bool:
-    """Return whether a column holds strings or conversations."""
-    if not isinstance(column, list):
-        return False
-    value = next((item for item in column if item), None)
-    return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], dict))
-
-
-def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> list[int]:
+def _rows(texts: Texts, judge: Callable[[str, object], bool]) -> list[int]:
     """Return the places of the rows where some column is judged so."""
     found = {
-        place
-        for name, column in texts.items()
-        if isinstance(column, list)
-        for place, value in enumerate(column)
-        if value and judge(name, value)
+        place for name, column in texts.items() for place, value in enumerate(column) if value and judge(name, value)
     }
     return sorted(found)
 
 
-def _common(texts: Mapping[str, object], judge: Callable[[Messages], bool]) -> list[int]:
+def _common(texts: Texts, judge: Callable[[Messages], bool]) -> list[int]:
     """Return the places of the conversations that are judged so, if most of a column are."""
     for column in texts.values():
-        chats = [(place, chat) for place, chat in _conversations(column) if chat]
+        chats = list(_conversations(column))
         places = [place for place, chat in chats if judge(chat)]
         if len(places) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(chats)):
             return places
     return []
 
 
-def _asking_apart(texts: Mapping[str, object]) -> list[int]:
+def _asking_apart(texts: Texts) -> list[int]:
     """Return the places of the pairs whose sides answer different questions."""
-    chosen, rejected = texts.get("chosen"), texts.get("rejected")
-    if "prompt" in texts or not isinstance(chosen, list) or not isinstance(rejected, list):
+    if "prompt" in texts:
         return []
-    return [place for place, pair in enumerate(zip(chosen, rejected, strict=False)) if asks_apart(*pair)]
+    pairs = enumerate(zip(texts.get("chosen", ()), texts.get("rejected", ()), strict=False))
+    return [place for place, pair in pairs if asks_apart(*pair)]
 
 
-def _each_chat(texts: Mapping[str, object], judge: Callable[[Messages], bool]) -> list[int]:
+def _each_chat(texts: Texts, judge: Callable[[Messages], bool]) -> list[int]:
     found = {place for column in texts.values() for place, chat in _conversations(column) if judge(chat)}
     return sorted(found)
 
 
 def _unplaced(table: Table) -> list[int]:
     """Return the places of the conversations that name more or fewer images than their rows have."""
-    name = next((name for name in _IMAGES if isinstance(table.columns.get(name), list)), None)
-    chats = next((table.columns[chat] for chat in CHATS if isinstance(table.columns.get(chat), list)), None)
-    images = table.columns[name] if name is not None else None
-    if not isinstance(chats, list) or not isinstance(images, list):
-        return []
-    return missing_placeholders(chats, images)
+    chats, images = (next(_lists(table, names), None) for names in (CHATS, _IMAGES))
+    return [] if chats is None or images is None else missing_placeholders(chats, images)
 
 
-def _conversations(column: object) -> Iterator[tuple[int, Messages]]:
-    if not isinstance(column, list):
-        return
-    for place, value in enumerate(column):
-        if isinstance(value, list):
-            try:
-                yield place, messages_of(value)
-            except NotAConversationError:
-                continue
+def _lists(table: Table, names: Iterable[str]) -> Iterator[list[object]]:
+    """Yield the columns of these names that are lists of values."""
+    yield from (column for name in names if isinstance(column := table.columns.get(name), list))
+
+
+def _conversations(column: Iterable[object]) -> Iterator[tuple[int, Messages]]:
+    """Yield the conversations of a column with their places; other values are left out."""
+    yield from ((place, chat) for place, chat in enumerate(map(messages, column)) if chat)
 
 
 def _is_garbled(_: str, value: object) -> bool:
@@ -289,7 +286,7 @@ def _breaks_off(name: str, value: object) -> bool:
     return any(isinstance(words, str) and _is_open(words) for words in answers)
 
 
-def _cut(texts: Mapping[str, object]) -> list[int]:
+def _cut(texts: Texts) -> list[int]:
     """Return the places of the answers that a number of characters cut off."""
     for name, column in texts.items():
         answers = [(place, words) for place, words in _answers(name, column) if words.strip()]
@@ -308,12 +305,12 @@ def _cut(texts: Mapping[str, object]) -> list[int]:
     return []
 
 
-def _answers(name: str, column: object) -> Iterator[tuple[int, str]]:
+def _answers(name: str, column: list[object]) -> Iterator[tuple[int, str]]:
     """Yield the last words of the model in each row."""
-    if name in ANSWERS and isinstance(column, list):
-        yield from ((place, value) for place, value in enumerate(column) if isinstance(value, str))
+    if name in ANSWERS:
+        yield from _strings(column)
     for place, chat in _conversations(column) if name not in ("rejected", "prompt") else ():
-        words = chat[-1].get("content") if chat else None
+        words = chat[-1].get("content")
         if isinstance(words, str) and chat[-1].get("role") == ASSISTANT:
             yield place, words
 
@@ -329,7 +326,12 @@ def _is_exchanged(chat: Messages) -> bool:
     return len(roles) > 1 and (roles[0], roles[-1]) == (ASSISTANT, "user")
 
 
-def _answered_in_prompt(texts: Mapping[str, object]) -> list[int]:
+def _strings(column: Iterable[object]) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a column with their places."""
+    yield from ((place, value) for place, value in enumerate(column) if isinstance(value, str))
+
+
+def _answered_in_prompt(texts: Texts) -> list[int]:
     """Return the places of the rows whose prompt ends with the whole answer, if nearly all do and answers differ."""
     asked = [(place, *pair) for place, pair in _asked_and_answered(texts) if all(pair)]
     found = [(place, answer) for place, prompt, answer in asked if re.search(rf"\W{re.escape(answer)}\Z", prompt)]
@@ -338,17 +340,15 @@ def _answered_in_prompt(texts: Mapping[str, object]) -> list[int]:
     return [place for place, _ in found]
 
 
-def _asked_and_answered(texts: Mapping[str, object]) -> Iterator[tuple[int, tuple[str, str]]]:
+def _asked_and_answered(texts: Texts) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield the last words before the answer of each row, and the answer: of columns, or of a conversation's turns."""
     names = next((pair for pair in (("prompt", "completion"), *ASKED_AND_SAID) if texts.keys() >= set(pair)), None)
     if names is not None:
-        prompts, answers = (texts[name] for name in names)
-        if isinstance(prompts, list) and isinstance(answers, list):
-            for place, pair in enumerate(zip(prompts, answers, strict=False)):
-                yield place, (_last_words(pair[0]), _last_words(pair[1]))
+        for place, pair in enumerate(zip(*(texts[name] for name in names), strict=False)):
+            yield place, (_last_words(pair[0]), _last_words(pair[1]))
         return
     for name in CHATS:
-        for place, chat in _conversations(texts.get(name)):
+        for place, chat in _conversations(texts.get(name, ())):
             if len(chat) > 1 and chat[-1].get("role") == ASSISTANT:
                 yield place, (_last_words(chat[:-1]), _last_words(chat[-1:]))
 
@@ -386,74 +386,58 @@ MIN_SHARE_EMPTY = 0.9
 _EVERY_BLOCK_EMPTY = "every block of reasoning is empty"
 EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
 
-Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
+Chats = Sequence[tuple[int, Messages]]
 
 
-def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
-    """Yield what the conversations and pairs of a table show, whose first row has the number `first`."""
-    found = [*_pairs(table), *_empty_sides(table)]
+def _chat_problems(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield what the conversations and pairs of a table show."""
+    yield from _pairs(table)
+    yield from _empty_sides(table)
     chats = chats_of(table)
-    tools = table.columns.get("tools")
-    given = [place for place, row_tools in enumerate(tools) if row_tools] if isinstance(tools, list) else []
-    found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
-    for check, summary, places in found:
-        yield problem_at(check, summary, places, table, first)
-
-
-_TextProblem = tuple[str, str, list[int]]
+    given = [place for tools in _lists(table, ("tools",)) for place, row_tools in enumerate(tools) if row_tools]
+    silent = [place for place, chat in chats if any(map(_says_nothing, chat))]
+    yield "empty_row", "an assistant's turn is empty: the model learns to end at once", silent
+    yield from _rendering(chats, tokenizer, given)
+    yield from _empty_reasoning(table)
 
 
 def chats_of(table: Table) -> Chats:
     """Return the conversations of a table, a prompt together with what answers it."""
-    names = [name for name in CHATS if isinstance(table.columns.get(name), list)][:1]
-    if not names:
+    columns = list(islice(_lists(table, CHATS), 1))
+    if not columns:
         answers = [name for name in ("completion", "chosen") if name in table.columns][:1]
-        names = [name for name in ("prompt", *answers) if isinstance(table.columns.get(name), list)]
-    columns = [table.columns[name] for name in names]
-    rows = zip(*(column for column in columns if isinstance(column, list)), strict=False)
+        columns = list(_lists(table, ("prompt", *answers)))
     return [
         (place, chat)
-        for place, parts in enumerate(rows)
+        for place, parts in enumerate(zip(*columns, strict=False))
         if (chat := [message for part in parts for message in messages(part)])
     ]
 
 
 def _empty_reasoning(table: Table) -> Iterator[_TextProblem]:
     """Yield the answers that are plain text and begin with an empty block of reasoning, if nearly all with one do."""
-    for name in ANSWERS:
-        column = table.columns.get(name)
-        texts = (
-            [(place, text) for place, text in enumerate(column) if isinstance(text, str)]
-            if isinstance(column, list)
-            else []
-        )
+    for column in _lists(table, ANSWERS):
+        texts = list(_strings(column))
         opened = [(place, text) for place, text in texts if _OPENS_THINKING.match(text)]
         empty = [place for place, text in opened if EMPTY_THINKING.match(text.lstrip())]
         if empty and 2 * len(opened) > len(texts) and len(empty) >= MIN_SHARE_EMPTY * len(opened):
             yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty
 
 
-def _empty_answers(chats: Chats) -> Iterator[_TextProblem]:
-    """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
-    places = [place for place, chat in chats if any(map(_says_nothing, chat))]
-    if places:
-        yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places
-
-
 def _empty_sides(table: Table) -> Iterator[_TextProblem]:
     """Yield the preference pairs where an answer, written as a conversation, is empty."""
-    empty = {}
-    for side in ("chosen", "rejected"):
-        column = table.columns.get(side)
-        chats = enumerate(map(messages, column)) if isinstance(column, list) else ()
-        empty[side] = [place for place, chat in chats if chat and _says_nothing(chat[-1])]
+    empty = {
+        side: [place for column in _lists(table, (side,)) for place, chat in _conversations(column)
+               if _says_nothing(chat[-1])]
+        for side in ("chosen", "rejected")
+    }  # fmt: skip
     names = [side for side, places in empty.items() if places]
-    if names:
-        places = sorted({place for side in names for place in empty[side]})
-        yield "empty_row", f"the {' and the '.join(names)} answer is empty", places
+    places = sorted({place for side in names for place in empty[side]})
+    yield "empty_row", f"the {' and the '.join(names)} answer is empty", places
 
 
 def _says_nothing(message: Mapping[str, object]) -> bool:
+    """Return whether an assistant's turn says nothing and calls nothing."""
     if message.get("role") != ASSISTANT or message.get("tool_calls") or message.get("function_call"):
         return False
     content = message.get("content") or ""
@@ -473,8 +457,7 @@ def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> I
     if template is None:
         return
     silent = [place for place, chat, text in texts if text and any(words not in text for words in _instructions(chat))]
-    if silent:
-        yield "system_prompt_dropped", "the chat template does not render the system message", silent
+    yield "system_prompt_dropped", "the chat template does not render the system message", silent
     dropped = [place for place, chat, text in texts if text and any(name not in text for name in _called(chat))]
     if dropped:
         turns = [message for _, chat, _ in texts for message in chat if message.get("role") == ASSISTANT]
@@ -485,11 +468,11 @@ def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> I
             f"the chat template does not render tool_calls: {calls} of {len(turns)} assistant turns lose them{lost}",
             dropped,
         )
-    elif given and not re.search(r"\btools\b", template):
+    elif not re.search(r"\btools\b", template):
         yield "tool_calls_dropped", "the chat template does not render the column tools", given
 
 
-def rendered_text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
+def rendered_text(chat: Messages, tokenizer: Tokenizer | None) -> str:
     """Return a conversation as the template renders it; without one, as it is written; empty where it fails."""
     if tokenizer is None or tokenizer.chat_template is None:
         return "\n".join(str(message.get("content", "")) for message in chat)
@@ -501,14 +484,14 @@ def rendered_text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | N
         return ""
 
 
-def _only_empty_thinking(chat: Sequence[Mapping[str, object]], text: str) -> bool:
+def _only_empty_thinking(chat: Messages, text: str) -> bool:
     """Return whether each answer's block of reasoning is empty, as many as there are answers."""
     answers = sum(message.get("role") == ASSISTANT for message in chat)
     blocks = len(THINKING.findall(text))
     return answers > 0 and blocks > 0 and len(EMPTY_THINKING.findall(text)) == blocks
 
 
-def _instructions(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def _instructions(chat: Messages) -> Iterator[str]:
     """Yield how each system message begins; templates leave out at most the spaces around it."""
     for message in chat:
         content = message.get("content")
@@ -516,7 +499,7 @@ def _instructions(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
             yield content.strip()[:COMPARED_CHARACTERS]
 
 
-def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def _called(chat: Messages) -> Iterator[str]:
     """Yield the names of the functions that the messages call."""
     for message in chat:
         calls = message.get("tool_calls")
@@ -533,13 +516,12 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
     names = next((group[:2] for group in CONTRASTED if set(group[:2]) <= table.columns.keys()), None)
     if names is None:
         return
-    anchors, positives = (table.columns[name] for name in names)
-    if not isinstance(anchors, list) or not isinstance(positives, list):
-        return
+    columns = list(_lists(table, names))
+    pairs = enumerate(zip(*columns, strict=False) if len(columns) == len(names) else ())
     texts = [
-        (place, str(anchor).strip(), str(positive).strip())
-        for place, (anchor, positive) in enumerate(zip(anchors, positives, strict=False))
-        if isinstance(anchor, str) and isinstance(positive, str)
+        (place, pair[0].strip(), pair[1].strip())
+        for place, pair in pairs
+        if isinstance(pair[0], str) and isinstance(pair[1], str)
     ]
     counts = Counter(positive for _, _, positive in texts)
     shared = {text for text, n in counts.items() if n >= max(MIN_PAIRS, MIN_SHARE_OF_ONE_POSITIVE * len(texts))}
@@ -549,8 +531,7 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
         if len(anchors_of_them) > len(shared):
             yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places
     same = [place for place, anchor, positive in texts if anchor == positive and anchor]
-    if same:
-        yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
+    yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
 
 
 # What of the text as it was written does not reach the model: parts of messages, a first indent, characters.
@@ -584,8 +565,8 @@ class _Loss:
     summary: str
 
 
-def lost_text(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
-    """Yield what a chat template or tokenizer leaves out of the text of a table, whose first row is number `first`."""
+def _lost_text(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield what a chat template or tokenizer leaves out of the text of a table."""
     if tokenizer is None:
         return
     chats = chats_of(table) or _exchanges(table)
@@ -597,8 +578,7 @@ def lost_text(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iter
         for behind, is_answer in (("", True), (ASKED, False)):
             found = [loss for loss in losses if loss.is_answer is is_answer]
             if found:
-                places = sorted({loss.place for loss in found})
-                yield problem_at(check + behind, found[0].summary, places, table, first)
+                yield check + behind, found[0].summary, sorted({loss.place for loss in found})
 
 
 def _exchanges(table: Table) -> Chats:
@@ -696,11 +676,9 @@ def _characters(table: Table, tokenizer: Tokenizer) -> Iterator[_Loss]:
 
 def _texts(table: Table) -> Iterator[tuple[int, bool, str]]:
     """Yield the texts of a table that are tokenized, with their places, and whether the model is to write them."""
-    for name in sorted((_TRAINED | _READ) & table.columns.keys()):
-        column = table.columns[name]
-        for place, value in enumerate(column) if isinstance(column, list) else ():
-            if isinstance(value, str):
-                yield place, name in _TRAINED, value
+    for name in sorted(_TRAINED | _READ):
+        for column in _lists(table, (name,)):
+            yield from ((place, name in _TRAINED, text) for place, text in _strings(column))
     for place, chat in chats_of(table):
         for message in chat:
             yield from ((place, message.get("role") == ASSISTANT, text) for text in strings_in(dict(message)))

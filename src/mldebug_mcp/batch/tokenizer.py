@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -742,25 +743,18 @@ UNLIMITED = int(1e30)
 """The length of a text where none is given."""
 
 
+@dataclass(eq=False)
 class FastTokenizer:
-    """A tokenizer as read from `tokenizer.json`, with all added tokens; special ones by name, and `extra` ones.
+    """A tokenizer as read from `tokenizer.json`, with all added tokens; special ones by name, and others too.
 
     `model_max_length` is the longest text, in tokens; the chat template is one, or several by name.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        named: Mapping[str, str],
-        extra: Sequence[str],
-        chat_template: str | dict[str, str] | None,
-        model_max_length: int | float,
-    ) -> None:
-        self.backend = backend
-        self.special_tokens_map = dict(named)
-        self.all_special_tokens = list(dict.fromkeys([*named.values(), *extra]))
-        self.chat_template = chat_template
-        self.model_max_length = model_max_length
+    backend: Backend
+    special_tokens_map: dict[str, str]
+    all_special_tokens: list[str]
+    chat_template: str | dict[str, str] | None
+    model_max_length: int | float
 
     def __len__(self) -> int:
         return int(self.backend.get_vocab_size(with_added_tokens=True))
@@ -822,13 +816,10 @@ def load_fast(folder: Path) -> FastTokenizer:
     backend.encode_special_tokens = bool(settings.get("split_special_tokens", False))
     backend.no_truncation()
     backend.no_padding()
-    return FastTokenizer(
-        backend,
-        {name: _text(token) for name, token in named.items()},
-        [_text(token) for token in extra],
-        _chat_template(folder, settings),
-        settings.get("model_max_length", settings.get("max_len", UNLIMITED)),
-    )
+    special = list(dict.fromkeys(map(_text, (*named.values(), *extra))))
+    longest = settings.get("model_max_length", settings.get("max_len", UNLIMITED))
+    texts = {name: _text(token) for name, token in named.items()}
+    return FastTokenizer(backend, texts, special, _chat_template(folder, settings), longest)
 
 
 def _settings(folder: Path, backend: Backend) -> dict[str, Any]:

@@ -7,12 +7,12 @@ registered here, and `answer` answers all of them: present, absent or unknown.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import field
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Literal, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
@@ -33,27 +33,13 @@ if TYPE_CHECKING:
     from mldebug_mcp.probe.measured import Measured
 
 
-Reason = Literal["not_logged", "too_few", "too_early", "excluded", "broken", "not_for_kind"]
-"""Why an outcome is unknown: its data are missing or unclear, too few, or too early; another outcome is seen in its
-place; its check failed; it makes no sense for this kind of run or data."""
-
-
 class CannotTell(Exception):  # noqa: N818 - an answer, not an error
-    """Raised where the metrics are there, or ought to be, but cannot be judged.
-
-    Args:
-        why: The reason in a sentence.
-        reason: The kind of reason.
-    """
-
-    def __init__(self, why: str, reason: Reason = "not_logged") -> None:
-        super().__init__(why)
-        self.reason = reason
+    """Raised where the metrics are there, or ought to be, but cannot be judged; it says why in a sentence."""
 
 
 def too_few(name: str, count: int, needed: int) -> CannotTell:
     """Return the answer for a metric with too few finite values."""
-    return CannotTell(f"{name} has {counted(count, 'finite value')} here; {needed} are needed", "too_few")
+    return CannotTell(f"{name} has {counted(count, 'finite value')} here; {needed} are needed")
 
 
 def require_values(series: Series, least: int, name: str = "") -> Series:
@@ -63,12 +49,27 @@ def require_values(series: Series, least: int, name: str = "") -> Series:
     return series
 
 
+Known = TypeVar("Known")
+Several = TypeVar("Several", bound=Sized)
+
+
+def known(value: Known | None, why: str) -> Known:
+    """Return what a question needs; raise CannotTell, which says why, where it is None."""
+    if value is None:
+        raise CannotTell(why)
+    return value
+
+
+def some(values: Several, why: str) -> Several:
+    """Return the things that a question needs; raise CannotTell, which says why, where there are none."""
+    if not len(values):
+        raise CannotTell(why)
+    return values
+
+
 def finite_loss(run: Run) -> Series:
     """Return the finite training losses; raise CannotTell if there are none."""
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
-    return loss
+    return some(run["loss"].finite, "no finite loss")
 
 
 def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
@@ -188,6 +189,9 @@ class Outcome:
         instead: See `symptom`.
         as_chosen: See `symptom`.
         points: Finite values that the first of its needs must have, besides those of its question.
+        settled: Whether a young run is too early for it.
+        not_for: Kinds of run for which it makes no sense, besides those of its question.
+        see: What sees it, where its question tries its outcomes in turn; then its needs are required first.
         severity: What it usually does to training.
         why: What it does to training, in a sentence.
         fix: What to change.
@@ -206,6 +210,9 @@ class Outcome:
     instead: tuple[str, ...] = ()
     as_chosen: bool = False
     points: int = 1
+    settled: bool = False
+    not_for: tuple[str, ...] = ()
+    see: Detector | None = None
     severity: Severity = "info"
     why: str = ""
     fix: str = ""
@@ -218,28 +225,15 @@ Subject = Literal["run", "batch", "probe", "memory"]
 """What a question is asked of. The package of its name holds the questions."""
 
 
-def run_lacks(asked: Question, run: Run) -> CannotTell | None:
-    """Return why a question cannot be asked of a run, or None if it can."""
-    return not_judged(run, asked.needs, asked.any_of, points=asked.points, settled=asked.settled, not_for=asked.not_for)
-
-
-def not_judged(
-    run: Run,
-    needs: tuple[str, ...],
-    any_of: tuple[str, ...] = (),
-    *,
-    points: int,
-    settled: bool,
-    not_for: tuple[str, ...],
-) -> CannotTell | None:
-    """Return why something with such needs cannot be judged in a run, or None if it can; see `symptom`."""
-    if run.kind in not_for:
-        return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
-    if missing := missing_metrics(needs, any_of, run):
+def run_lacks(asked: Question | Outcome, run: Run) -> CannotTell | None:
+    """Return why a question, or an outcome of it, cannot be judged in a run, or None if it can; see `symptom`."""
+    if run.kind in asked.not_for:
+        return CannotTell(f"not judged for a run of kind {run.kind}")
+    if missing := missing_metrics(asked.needs, asked.any_of if isinstance(asked, Question) else (), run):
         return not_logged(missing)
-    if points > 1 and (count := len(run[needs[0]].finite)) < points:
-        return too_few(needs[0], count, points)
-    return too_early(run) if settled and is_young(run) else None
+    if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
+        return too_few(asked.needs[0], count, asked.points)
+    return too_early(run) if asked.settled and is_young(run) else None
 
 
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
@@ -259,14 +253,12 @@ def _has_metric(run: Run, pattern: str) -> bool:
 
 def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:
     """Return the answer for metrics that a run does not log."""
-    return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}", "not_logged")
+    return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}")
 
 
 def too_early(run: Run) -> CannotTell:
     """Return the answer for a run that is still young."""
-    return CannotTell(
-        f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress", "too_early"
-    )
+    return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +382,8 @@ def symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name, doc = detect.__name__, detect.__doc__ or ""
-        outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        add(Question(name, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
+        outcome = outcome_of(detect, background, *sources, follows=follows, instead=instead, as_chosen=as_chosen)
+        add(Question(outcome.id, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
         return detect
 
     return register
@@ -445,7 +436,7 @@ def batch_check(
     def lacks(_: Question, batch: Batch) -> CannotTell | None:
         if purposes is None or batch.rows_are_for in purposes or batch.purpose in purposes:
             return None
-        return CannotTell(f"not judged for data of purpose {batch.purpose}", "not_for_kind")
+        return CannotTell(f"not judged for data of purpose {batch.purpose}")
 
     def register(detect: BatchDetector) -> BatchDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
@@ -486,7 +477,7 @@ def probe_symptom(
 
         def lacks(_: Question, measured: Measured) -> CannotTell | None:
             missing = [field_name for field_name in needed if getattr(measured, field_name) is None]
-            return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
+            return CannotTell(f"not measured: {', '.join(missing)}") if missing else None
 
         def ask(measured: Measured) -> Answers:
             known = {"measured": measured, **{field_name: getattr(measured, field_name) for field_name in needed}}
@@ -520,7 +511,7 @@ def memory_symptom(
     """
 
     def lacks(_: Question, snapshot: MemorySnapshot) -> CannotTell | None:
-        return CannotTell("no allocation history", "not_logged") if history and not snapshot.recorded else None
+        return CannotTell("no allocation history") if history and not snapshot.recorded else None
 
     def register(detect: MemoryDetector) -> MemoryDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
@@ -545,9 +536,6 @@ NO_PROGRESS = (
 NO_REWARD = ("reward_constant", "reward_flat", "reward_zero")
 """Not among them: a policy that stands still, groups without variance. Where these are logged and not the case, that
 tells why the reward is what it is."""
-
-
-# How a question is asked of its subject, how it finds the outcome that it sees, and how that becomes an answer.
 
 
 # How a question is asked of its subject, and what was seen becomes an answer: present, absent or unknown.
@@ -661,7 +649,7 @@ def _answer_part(asked: Question, subject: object) -> tuple[list[Answer], str | 
         except CannotTell as why:
             unknown = why
         except Exception as error:  # noqa: BLE001 - a broken question is a note, never a failed answer
-            unknown = CannotTell("the check failed; see the notes", "broken")
+            unknown = CannotTell("the check failed; see the notes")
             note = f"{asked.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
     return [Answer(outcome, State.UNKNOWN, unknown=unknown) for outcome in asked.outcomes], note
 
@@ -684,36 +672,19 @@ def _answer_of(
 ) -> Answer:
     unknown: CannotTell | None = None
     if outcome.of and outcome.of not in present:
-        unknown = CannotTell(f"reported only with {outcome.of}", "excluded")
+        unknown = CannotTell(f"reported only with {outcome.of}")
     elif isinstance(result, CannotTell):
         unknown = result
     elif isinstance(result, Evidence):
         return Answer(outcome, State.PRESENT if result.present else State.ABSENT, result)
     elif leading and not outcome.of:
-        unknown = CannotTell(f"{leading[0]} is seen instead", "excluded")
+        unknown = CannotTell(f"{leading[0]} is seen instead")
     elif outcome.needs and (missing := missing_metrics(outcome.needs, (), cast("Run", subject))):
         unknown = not_logged(missing)
     return Answer(outcome, State.ABSENT if unknown is None else State.UNKNOWN, unknown=unknown)
 
 
-# How a question finds the one outcome that it sees: readings are tried in order, and the first that sees ends it.
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How an outcome is seen, and in which runs it can be judged; see `symptom` for the fields.
-
-    Args:
-        outcome: What is seen; its needs are required first.
-        read: What sees it.
-        settled: Whether a young run is too early for it.
-        not_for: Kinds of run for which it makes no sense, besides those of its question.
-    """
-
-    outcome: Outcome
-    read: Detector
-    settled: bool
-    not_for: tuple[str, ...]
+# How a question finds the one outcome that it sees: outcomes are tried in order, and the first that is seen ends it.
 
 
 def outcome_of(
@@ -743,17 +714,17 @@ def reading(
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
     as_chosen: bool = False,
-) -> Reading:
-    """Return how a function sees the outcome of its name, whose documentation is its own; see `symptom`."""
+) -> Outcome:
+    """Return the outcome of its name that a function sees, whose documentation is its own; see `symptom`."""
     outcome = outcome_of(
         read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
     )
-    return Reading(outcome, read, settled, not_for)
+    return replace(outcome, settled=settled, not_for=not_for, see=read)
 
 
 def ask_in_turn(
     name: str,
-    *readings: Reading,
+    *readings: Outcome,
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     not_for: tuple[str, ...] = (),
@@ -767,30 +738,20 @@ def ask_in_turn(
     def ask(run: Run) -> Answers:
         return first_of(run, readings)
 
-    add(
-        Question(name, tuple(candidate.outcome for candidate in readings), ask, needs, any_of, 1, False, not_for, whole)
-    )
+    add(Question(name, readings, ask, needs, any_of, not_for=not_for, whole=whole))
 
 
-def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
+def first_of(run: Run, readings: Iterable[Outcome]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for candidate in readings:
-        try:
-            result: Evidence | CannotTell | None = _reading_lacks(candidate, run) or candidate.read(run)
-        except CannotTell as why:
-            result = why
-        if result is None:
-            continue
-        answers[candidate.outcome.id] = result
+    for outcome in readings:
+        assert outcome.see is not None  # noqa: S101 - `reading` gives it
+        result = run_lacks(outcome, run) or answer_of(partial(outcome.see, run))
+        if result is not None:
+            answers[outcome.id] = result
         if isinstance(result, Evidence) and result.present:
             break
     return answers
-
-
-def _reading_lacks(candidate: Reading, run: Run) -> CannotTell | None:
-    outcome = candidate.outcome
-    return not_judged(run, outcome.needs, points=outcome.points, settled=candidate.settled, not_for=candidate.not_for)
 
 
 # How a question hears several judges: each says what it sees, or that it cannot tell.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import (
     blocks,
+    finite_of,
     heaviness,
     noise,
     noise_on_slope,
@@ -22,6 +23,7 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
     stretch_medians,
+    true_at_end,
 )
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.core.arrays import median, median_gap, quantile, slices_of
@@ -191,14 +193,14 @@ def _noise(value: Floats) -> float:
 
 def _frozen_since(value: Floats) -> int | None:
     """Return the index since which a curve is exactly the same, None where it is not for long."""
-    different = np.flatnonzero(value != value[-1])
-    since = int(different[-1]) + 1 if len(different) else 0
-    return since if len(value) - since >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
+    same = true_at_end(value == value[-1])
+    return len(value) - same if same >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
 
 
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
     """Return what a curve does, and since when it rests."""
-    logarithmic = positive(value) and _spans_far(value)
+    low, high = (quantile(sample(value), share) for share in (0.05, 0.95))
+    logarithmic = positive(value) and high > MIN_RANGE_FOR_LOGARITHM * low
     scaled = np.log(value) if logarithmic else value
     level, first, wobble = _levels(scaled)
     span = float(level.max() - level.min())
@@ -231,12 +233,6 @@ def _typical(value: Floats, first: int, last: int) -> int:
     return first + int(np.argmin(np.abs(part - np.sort(part)[(len(part) - 1) // 2])))
 
 
-def _spans_far(value: Floats) -> bool:
-    some = sample(value)
-    low, high = quantile(some, 0.05), quantile(some, 0.95)
-    return high > MIN_RANGE_FOR_LOGARITHM * low
-
-
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
     """Return the levels that describe a course, the index of the first record of each, and their noise."""
     if len(value) <= COURSE_STRETCHES:
@@ -254,9 +250,6 @@ def _turns(level: Floats, back: float) -> list[int]:
             low, high = int(np.argmin(level[: at + 1])), int(np.argmax(level[: at + 1]))
             if level[high] - level[low] >= back:
                 up, best = (1, high) if high > low else (-1, low)
-                start = min(low, high)
-                if start and abs(level[start] - level[0]) >= back:
-                    turns.append(start)
         elif ahead * up > 0:
             best = at
         elif -ahead * up >= back:
@@ -271,9 +264,8 @@ def _closed(turns: list[int], best: int, level: Floats) -> list[int]:
 
 
 def _rest(level: Floats, within: float) -> int | None:
-    away = np.flatnonzero(np.abs(level - level[-1]) > within)
-    since = int(away[-1]) + 1 if len(away) else 0
-    return since if len(level) - since >= max(3, LEAST_REST * len(level)) else None
+    near = true_at_end(np.abs(level - level[-1]) <= within)
+    return len(level) - near if near >= max(3, LEAST_REST * len(level)) else None
 
 
 def _sudden(level: Floats, begin: int, end: int) -> int | None:
@@ -583,7 +575,8 @@ def _jumps_of_rate(rate: Series) -> list[Change]:
 
 def _moves_at_once(rate: Floats) -> list[int]:
     """Return the indices to which a rate above zero moves farther than before and after."""
-    parts = [part.start + np.flatnonzero(_size_of_moves(rate[part]) > AT_ONCE) for part in slices_of(len(rate), also=1)]
+    slices = slices_of(len(rate), also=1)
+    parts = [part.start + np.flatnonzero(np.abs(np.diff(np.log(rate[part]))) > AT_ONCE) for part in slices]
     places = np.concatenate(parts)
     before = np.where(places > 0, np.abs(np.log(rate[places]) - np.log(rate[places - 1])), np.inf)
     size = np.abs(np.log(rate[places + 1]) - np.log(rate[places]))
@@ -592,10 +585,6 @@ def _moves_at_once(rate: Floats) -> list[int]:
     after[behind == places + 1] = 0.0
     at_once: list[int] = (places[size > MIN_SUDDEN_MOVE_RATIO * np.maximum(before, after)] + 1).tolist()
     return at_once
-
-
-def _size_of_moves(rate: Floats) -> Floats:
-    return np.abs(np.diff(np.log(rate)))
 
 
 # A run as plain numbers, by name: how each of its curves lies, before anybody asks what is wrong with it.
@@ -785,8 +774,8 @@ def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
         yield "gradients of parts: share of zeros", float((levels == 0).mean())
     if (planned := run.setting("max_steps")) and run.step_name == "step":
         yield "part of the plan", run.last_step / planned
-    if "epoch" in run and len(run["epoch"].finite):
-        yield "passes", float(run["epoch"].finite.value.max())
+    if len(epoch := finite_of(run, "epoch").value):
+        yield "passes", float(epoch.max())
 
 
 def _is_of_a_part(series: Series) -> bool:

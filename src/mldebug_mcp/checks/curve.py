@@ -7,6 +7,7 @@ leaves its level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -33,6 +34,16 @@ MAX_TAIL_SAMPLE = 100_000
 """Values that a high quantile is taken from. Chosen: tails need more of them than medians."""
 MAX_IN_BLOCK = 4_000
 """Values that the median of a block is taken from. Chosen: its error is 2 % of the noise."""
+
+
+def finite_of(run: Run, metric: str) -> Series:
+    """Return the finite records of a metric; none where it is not logged."""
+    return run[metric].finite if metric in run else Series(metric, np.empty(0), np.empty(0))
+
+
+def first_finite(found: Iterable[Series]) -> Series | None:
+    """Return the finite records of the first series that has any; None if none has."""
+    return next((series.finite for series in found if len(series.finite)), None)
 
 
 def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
@@ -534,14 +545,11 @@ def spikes(values: Floats, width: int, threshold: Floats, base: Baseline, skip: 
     for group in groups:
         if not found or int(group[0]) > found[-1].last:
             spike = _spike(values, smooth, group, base)
-            if _rises_to(spike, values[max(0, spike.first - width) : spike.first]):
+            # The first points, compared with those behind them, may only fall.
+            lowest = float(values[max(0, spike.first - width) : spike.first].min())
+            if lowest < spike.level + spike.height / 2:
                 found.append(spike)
     return found
-
-
-def _rises_to(spike: Spike, before: Floats) -> bool:
-    """Say whether a curve comes up to a spike: the first points, compared with those behind them, may only fall."""
-    return float(before.min()) < spike.level + spike.height / 2
 
 
 def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Baseline) -> Spike:
@@ -686,8 +694,7 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
         smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
 
     def reached(share: float) -> int:
-        low = np.flatnonzero(smooth < lowest + share * rise)
-        return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+        return min(len(values) - 1, max(after, len(values) - true_at_end(smooth >= lowest + share * rise)))
 
     early, late = reached(0.15), reached(0.6)
     return max(after, early - max(0, late - early) // 3)

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, noise, row_medians, start_level
+from mldebug_mcp.checks.check import CannotTell, some
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -21,20 +21,6 @@ from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import NAMED_LOSSES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
-
-__all__ = [
-    "ACCURACIES",
-    "all_zero",
-    "as_share",
-    "as_shares",
-    "auc_of",
-    "goes_on_falling",
-    "is_auc",
-    "is_of_a_guess",
-    "mixes_labels",
-    "quality_metrics",
-    "ranking_metrics",
-]
 
 # A log's evaluation losses, and what compares them with the training loss.
 
@@ -87,10 +73,7 @@ def evaluation_losses(run: Run) -> list[Series]:
 
     Raises CannotTell if there is none.
     """
-    found = _of_whole_sets(run, Quantity.LOSS)
-    if not found:
-        raise CannotTell("not logged: eval_loss")
-    return found
+    return some(_of_whole_sets(run, Quantity.LOSS), "not logged: eval_loss")
 
 
 AVERAGED_WEIGHTS = frozenset({"ema", "swa", "polyak", "teacher"})
@@ -341,7 +324,7 @@ MOSTLY_RIGHT = 0.6
 
 def is_beyond_one(run: Run, accuracy: Series) -> bool:
     """Say whether an accuracy goes above one where that of training is a share: it is counted wrongly."""
-    trained = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    trained = finite_of(run, "accuracy").value
     return 1 < float(accuracy.value.max()) <= MOST_BEYOND_ONE and len(trained) > 0 and float(trained.max()) <= 1
 
 
@@ -570,7 +553,7 @@ def is_of_a_guess(auc: Series) -> bool:
 
 def goes_on_falling(run: Run) -> bool:
     """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    loss = finite_of(run, "eval_loss").value
     after = loss[len(loss) // QUALITY_EARLY :]
     return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - MIN_LOSS_FALL_SHARE) * after[0]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import Spike, baseline, end_level, mad, monotone, noise, spikes, start_level
+from mldebug_mcp.checks.curve import Spike, baseline, end_level, finite_of, mad, monotone, noise, spikes, start_level
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Floats
@@ -86,12 +86,6 @@ def gradient_norm(run: Run) -> Series | None:
     return next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
 
 
-def norm_of(run: Run) -> Series | None:
-    """Return the gradient norm of the whole model, finite values only; None if none is logged."""
-    found = gradient_norm(run)
-    return found.finite if found is not None and len(found.finite) else None
-
-
 def label_noise_norm(run: Run) -> float | None:
     """Return the gradient norm that the labels of a batch alone give the bias of the last layer of a classifier.
 
@@ -107,7 +101,7 @@ def label_noise_norm(run: Run) -> float | None:
 
 def loss_moved(run: Run) -> float:
     """Return to which share of its start the loss has come, 1 where it has not moved by more than its noise."""
-    loss = run["loss"].finite.value if "loss" in run else np.empty(0)
+    loss = finite_of(run, "loss").value
     if len(loss) < LEAST_LOSSES or (start := start_level(loss)) == 0:
         return 1.0
     end = end_level(loss)
@@ -404,20 +398,6 @@ class Skips:
         return int((ends - np.maximum.accumulate(np.where(whole, 0.0, ends))).max(initial=0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
-    """A fall of the loss scale.
-
-    Args:
-        top, low: Indices of the last record before it, and of its end.
-        halvings: How far it goes.
-    """
-
-    top: int
-    low: int
-    halvings: float
-
-
 def skips_of(run: Run) -> Skips | None:
     """Return the steps that were skipped, by the counter of the log, its messages or halvings; None if it has none."""
     count = _counted(run)
@@ -443,14 +423,14 @@ def are_skipped(run: Run, steps: Floats) -> bool:
 
 
 def _counted(run: Run) -> Series | None:
-    if "skipped_iterations" in run and len(count := run["skipped_iterations"].finite):
+    if len(count := finite_of(run, "skipped_iterations")):
         rising = len(count) > 2 and bool(np.all(np.diff(count.value) >= 0)) and count.value[-1] > 0
         return Series(count.name, count.step, np.diff(count.value, prepend=0.0) if rising else count.value)
     if "overflow" in run and "loss" in run:  # messages of skipped steps, between the records of those that were not
         skipped = run["overflow"].where(run["overflow"].value > 0)
         step = np.union1d(skipped.step, run["loss"].step)
         return Series(skipped.name, step, np.isin(step, skipped.step).astype(np.float64))
-    if "loss_scale" in run and len(scale := run["loss_scale"].finite) > 1:
+    if len(scale := finite_of(run, "loss_scale")) > 1:
         halved = scale.value[1:] < MAX_HALVED_SCALE_RATIO * scale.value[:-1]
         return Series(scale.name, scale.step, np.concatenate([[0.0], halved.astype(np.float64)]))
     return None
@@ -469,10 +449,11 @@ def _probing(run: Run, count: Series) -> int:
     return max(few, min(descent, healthy))
 
 
-def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
-    """Return the fall of a scale that ends below 1, at a 64th, or where steps are skipped even there, or is far.
+def descent_of(scale: Series, *, skips_at_end: bool) -> tuple[int, int] | None:
+    """Return the indices of the last record before the fall of a scale, and of the end of that; None if it has none.
 
-    One that is below 1 from the first record on has to fall further.
+    It ends below 1, at a 64th, or where steps are skipped even there, or is far. One that is below 1 from the first
+    record on has to fall further.
 
     Args:
         scale: The loss scale, above zero.
@@ -482,17 +463,15 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
     sinks = log[-1] <= -MIN_NET_HALVINGS and float(np.ptp(log)) >= MIN_NET_HALVINGS and log[-1] < log[0]
     least = bool(value[-1] < LEAST_HEALTHY or (skips_at_end and value[-1] == LEAST_HEALTHY))
     falls = value[0] > LEAST_HEALTHY or log[0] - log[-1] >= BELOW_HEALTHY
-    if (least and falls) or sinks:
-        low = len(log) - 1
-        top = int(np.flatnonzero(log == log.max())[-1])
-        return Descent(top, low, float(log[top] - log[low]))
-    start = min(len(log) - 1, max(MAX_DESCENT_RECORDS, int(DESCENT_SHARE * len(log))))
-    fall = np.maximum.accumulate(log[start:]) - log[start:]
-    if float(fall.max()) < MIN_NET_HALVINGS:
-        return None
-    low = start + int(np.argmax(fall))
+    start, low = 0, len(log) - 1
+    if not ((least and falls) or sinks):
+        start = min(len(log) - 1, max(MAX_DESCENT_RECORDS, int(DESCENT_SHARE * len(log))))
+        fall = np.maximum.accumulate(log[start:]) - log[start:]
+        if float(fall.max()) < MIN_NET_HALVINGS:
+            return None
+        low = start + int(np.argmax(fall))
     top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
-    return Descent(top, low, float(log[top] - log[low]))
+    return top, low
 
 
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.

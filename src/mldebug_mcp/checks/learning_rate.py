@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import sample
+from mldebug_mcp.checks.curve import finite_of, sample
 from mldebug_mcp.checks.progress import epoch_at
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -51,7 +51,9 @@ _NOT_PLAIN = (
 )  # fmt: skip
 """Parts of the names of schedules that come back, have stages, or wait for the loss."""
 _FALLING = ("cosine", "linear", "polynomial")
-_PERIOD = regex(r"T_?0|(?:num|n)_cycles|(?=.*(?:lr|rate|sched|cosine)).*(?:period|cycle|restart).*", re.IGNORECASE)
+_PERIOD = regex(
+    r"(?:.*[/.])?(?:T_?0|(?:num|n)_cycles)|(?=.*(?:lr|rate|sched|cosine)).*(?:period|cycle|restart).*", re.IGNORECASE
+)
 """A setting that says after how many steps a rate comes back, or how often: fairseq's `lr_period_updates`."""
 
 
@@ -207,9 +209,8 @@ def is_unit(factor: float, highest: float) -> bool:
 
 
 def still_rising(run: Run) -> bool:
-    """Say whether the log may end within the warm-up of the learning rate."""
-    if "learning_rate" not in run or not len(rate := run["learning_rate"].finite):
-        return False
+    """Say whether the log may end within the warm-up of the learning rate, which is logged once at least."""
+    rate = finite_of(run, "learning_rate")
     if len(rate) == 1:
         epoch = epoch_at(run, float(rate.step[0]))
         return epoch is not None and epoch < MAX_WARMUP_EPOCH
@@ -266,9 +267,7 @@ def rate_comes_back(run: Run) -> list[float]:
 
     The warmup is none of them: the rate has not come down before it.
     """
-    if "learning_rate" not in run:
-        return []
-    series = run["learning_rate"].finite
+    series = finite_of(run, "learning_rate")
     rates, steps = sample(series.value).tolist(), sample(series.step).tolist()
     least = OF_PEAK * max(rates, default=0.0)
     back: list[float] = []

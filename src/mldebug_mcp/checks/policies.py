@@ -9,12 +9,13 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.check import CannotTell, known
 from mldebug_mcp.checks.curve import (
     blocks,
     drift,
     edge_width,
     end_level,
+    finite_of,
     highest_level,
     monotone,
     noise,
@@ -136,18 +137,15 @@ def averaged(run: Run, rewards: Series) -> Series:
     if run.kind != "rl":
         return rewards
     if rewards.role is not None and not rewards.role.statistic:
-        means = (series.finite for series in run.with_role(Quantity.REWARD, phase="train") if _is_mean(series))
-        if (mean := next((mean for mean in means if len(mean) == len(rewards)), None)) is not None:
-            return mean
+        for series in run.with_role(Quantity.REWARD, phase="train"):
+            is_mean = series.role is not None and series.role.statistic in ("mean", "ema")
+            if is_mean and len(series.finite) == len(rewards):
+                return series.finite
     if len(rewards) < 2 * REWARD_STRETCHES:
         return rewards
     first = np.linspace(0, len(rewards), REWARD_STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
-
-
-def _is_mean(series: Series) -> bool:
-    return series.role is not None and series.role.statistic in ("mean", "ema")
 
 
 def held_out_scores(run: Run, least: int) -> list[Series]:
@@ -240,10 +238,7 @@ def reward(run: Run) -> Series:
     Raises:
         CannotTell: neither is logged.
     """
-    rewards = rewards_of(run)
-    if rewards is None:
-        raise CannotTell("not logged: the reward in training")
-    return rewards
+    return known(rewards_of(run), "not logged: the reward in training")
 
 
 def entropy(run: Run) -> Series:
@@ -445,7 +440,7 @@ def sinks(run: Run, rewards: Series) -> bool:
 
 def lost_at_once(run: Run, rewards: Series) -> bool:
     """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
-    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    spread = finite_of(run, "reward_std").value
     first, rest = float(rewards.value[0]), rewards.value[MAX_FIRST_RECORDS:]
     lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < MAX_LATER_REWARD_SHARE * first
     return lost and len(spread) > 0 and float(spread[0]) <= MAX_REWARD_SPREAD_RATIO * first

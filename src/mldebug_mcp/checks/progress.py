@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mldebug_mcp.checks.curve import finite_of
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -42,7 +43,7 @@ def is_young(run: Run) -> bool:
 
 def warms_up(run: Run) -> bool:
     """Say whether the learning rate still climbs where the log ends: it has been lower all along, and lately, too."""
-    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    rate = finite_of(run, "learning_rate").value
     if len(rate) < LEAST_RATES:
         return False
     return bool(
@@ -60,7 +61,7 @@ def epoch_at(run: Run, step: float) -> float | None:
     """Return the epoch of a step, or None if the log does not tell."""
     if run.step_name == "epoch":
         return step
-    return run["epoch"].finite.at(step) if "epoch" in run else None
+    return finite_of(run, "epoch").at(step)
 
 
 def is_late(run: Run, step: float, share: float, steps: float) -> bool:
@@ -89,8 +90,8 @@ def passes_at(run: Run, steps: Floats) -> Floats | None:
         return None
     if run.facts.steps_per_pass:
         return steps / run.facts.steps_per_pass
-    epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is None or len(epoch) < 2 or epoch.value[-1] <= epoch.value[0]:
+    epoch = finite_of(run, "epoch")
+    if len(epoch) < 2 or epoch.value[-1] <= epoch.value[0]:
         return None
     index = np.searchsorted(epoch.step, steps, side="right") - 1
     counted = epoch.value[np.maximum(index, 0)]
@@ -201,5 +202,5 @@ def knows_nothing(run: Run, start: float) -> bool:
 
 def _is_tuned(run: Run) -> bool:
     """Say whether the learning rate is one of those that trained models are tuned with."""
-    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    rate = finite_of(run, "learning_rate").value
     return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import counted_up
+from mldebug_mcp.checks.curve import counted_up, finite_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
@@ -374,8 +374,8 @@ def peak_rate(run: Run) -> tuple[float, float]:
     Raises CannotTell if neither has one.
     """
     configured = run.setting("learning_rate")
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is not None and len(rate):
+    rate = finite_of(run, "learning_rate")
+    if len(rate):
         at = int(rate.value.argmax())
         return max(configured or 0.0, float(rate.value[at])), float(rate.step[at])
     if configured is None:

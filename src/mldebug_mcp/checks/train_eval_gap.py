@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, median_of_three, noise_on_slope
+from mldebug_mcp.checks.curve import aligned, finite_of, median_of_three, noise_on_slope
 from mldebug_mcp.checks.evaluation import (
     beside_training,
     evaluation_losses,
@@ -170,8 +171,8 @@ def _least_rise(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) 
     if in_a_row:
         return max(LEAST_RISE * abs(lowest), SHARE_IN_A_ROW * first)
     # Evaluation may begin when most of it is learnt.
-    loss = run["loss"].finite if "loss" in run else None
-    started = abs(start_of(run, loss)) if loss is not None and len(loss) else 0.0
+    loss = finite_of(run, "loss")
+    started = abs(start_of(run, loss)) if len(loss) else 0.0
     share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) or _learnt_on(run, evaluation) else SHARE_OF_START
     chance = (math.sqrt(2 * math.log(len(evaluation))) + 0.9) * _noise(evaluation.value)
     return max(LEAST_RISE * abs(lowest), share * max(first, started), chance)
@@ -240,9 +241,7 @@ def _training_levels_at_rise(
     run: Run, evaluation: Series, after: Floats, half: float
 ) -> tuple[float, float, float] | None:
     """Return the training loss at the minimum, where half of the rise is done, and at the end."""
-    loss = run["loss"].finite if "loss" in run else None
-    if loss is None:
-        return None
+    loss = finite_of(run, "loss")
     often = len(loss) >= MIN_RECORDS_PER_EVALUATION * len(
         evaluation
     )  # of single batches, whose noise would be taken for a rise
@@ -315,8 +314,8 @@ ERROR_RATES = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
 MOST_WORDS = 5.0
 """Words that are wrong or too many for one spoken word, up to which a word error rate is a share. Chosen: by hand."""
 MAX_RECENT_TRAIN_RECORDS = 20
-"""Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
-the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
+"""Training records before an evaluation, at most, whose mean stands for the score or loss there: of those since the one
+before, the later half. Chosen: batches are small, and what moves fast is soon out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +411,7 @@ def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> 
     keep = until > 0
     if not keep.any():
         return None
-    level = _levels(ours.value, until[keep])
+    level, _ = recent_means(ours.value, until[keep])
     held_out, steps = theirs.value[keep], evaluation.step[keep]
     if quantity is Quantity.ERROR_RATE:
         level, held_out = 1 - level, 1 - held_out
@@ -420,14 +419,11 @@ def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> 
     return ScorePair(train.name, evaluation.name, steps, level, held_out, passes_at(run, steps), rows)
 
 
-def _levels(values: Floats, ends: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:
-    """Return the mean before each end: of the later half since the last, of `MAX_RECENT_TRAIN_RECORDS` at most."""
-    before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, MAX_RECENT_TRAIN_RECORDS)
-    since = ends - count
+def recent_means(values: Floats, ends: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+    """Return means of the values before each end, and of how many: the later half since the last end, or fewer."""
+    count = np.clip((np.diff(ends, prepend=0) + 1) // 2, 1, MAX_RECENT_TRAIN_RECORDS)
     total = np.concatenate([[0.0], np.cumsum(values)])
-    means: Floats = (total[ends] - total[since]) / count
-    return means
+    return (total[ends] - total[ends - count]) / count, count
 
 
 def _shares(series: Series) -> Series | None:

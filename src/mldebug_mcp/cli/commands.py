@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -125,8 +125,27 @@ def print_answer(answer: Model, options: argparse.Namespace, view: str, **shown:
         return
     from mldebug_mcp.report.console import console_for
 
-    room, name = view.split(".")
-    getattr(import_module(f"mldebug_mcp.report.{room}"), name)(console_for(), answer, **shown)
+    _view(view)(console_for(), answer, **shown)
+
+
+def save_view(path: str | None, view: str, *shown: object) -> None:
+    """Write what a view returns, a page or a picture, to a file where one is named; it is loaded only then.
+
+    Raises:
+        InputError: nothing can be drawn, or the file cannot be written.
+        MissingExtraError: a package that draws is not installed.
+    """
+    if path:
+        from mldebug_mcp.report.web_page import write_file
+
+        write_file(path, _view(view)(*shown))
+
+
+def _view(name: str) -> Callable[..., Any]:
+    """Return a function of `report` by its module and its name."""
+    room, function = name.split(".")
+    view: Callable[..., Any] = getattr(import_module(f"mldebug_mcp.report.{room}"), function)
+    return view
 
 
 # What a long command is doing: a line on standard error that goes away before the answer is printed.

@@ -19,6 +19,7 @@ from mldebug_mcp.cli.commands import (
     add_json,
     checked,
     print_answer,
+    save_view,
     shown_progress,
     verb,
 )
@@ -104,10 +105,7 @@ def do_batch(options: argparse.Namespace) -> int:
             dtype=options.dtype,
             names=options.column_names,
         )
-    if options.html:
-        from mldebug_mcp.report.pages import write_page
-
-        write_page(answer, options.html)
+    save_view(options.html, "pages.page", answer)
     print_answer(answer, options, "data_terminal.print_inspection")
     return EXIT_FOUND if options.check and any(finding.severity != "info" for finding in answer.findings) else EXIT_DONE
 
@@ -168,10 +166,7 @@ def do_probe(options: argparse.Namespace) -> int:
             options.batch, options.model, options.entry, options.python,
             memory_gb=options.memory_limit, on_progress=on_progress, **settings,
         )  # fmt: skip
-    if options.plot:
-        from mldebug_mcp.report.chart import plot_probe
-
-        plot_probe(answer, options.plot)
+    save_view(options.plot, "chart.draw_probe", answer)
     print_answer(answer, options, "data_terminal.print_probe")
     if answer.verdict == "failed":
         return EXIT_UNUSABLE
@@ -212,14 +207,8 @@ def do_memory(options: argparse.Namespace) -> int:
     with shown_progress():
         snapshot = read_memory(options.path)
         answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
-    if options.png:
-        from mldebug_mcp.report.pages import plot_memory
-
-        plot_memory(snapshot, options.png)
-    if options.html:
-        from mldebug_mcp.report.pages import write_memory_html
-
-        write_memory_html(snapshot, answer, options.html)
+    save_view(options.png, "pages.memory_png", snapshot)
+    save_view(options.html, "pages.memory_html", snapshot, answer)
     print_answer(answer, options, "data_terminal.print_memory")
     worth_acting_on = any(finding.severity != "info" for finding in answer.findings)
     judged = answer.at_a_glance is None or answer.at_a_glance.kind != "not judged"
@@ -376,9 +365,9 @@ def lines_of(report: ScriptReport) -> list[str]:
     """Return the answer as lines."""
     lines = []
     for finding in report.findings:
+        reader = "" if finding.probability is None else f" (reader {percent(finding.probability)})"
         lines += [
-            f"{finding.file}:{finding.line}: {finding.certainty}{_reader_text(finding)}: "
-            f"{finding.summary} [{finding.cause}]",
+            f"{finding.file}:{finding.line}: {finding.certainty}{reader}: {finding.summary} [{finding.cause}]",
             f"    in a log: {finding.shows}",
             f"    fix: {finding.fix}",
         ]
@@ -387,10 +376,6 @@ def lines_of(report: ScriptReport) -> list[str]:
             f"done right: {', '.join(f'{ruled_out.summary} (line {ruled_out.line})' for ruled_out in report.ruled_out)}"
         )
     return [*lines, *(f"note: {note}" for note in report.notes)]
-
-
-def _reader_text(finding: ScriptFinding) -> str:
-    return "" if finding.probability is None else f" (reader {percent(finding.probability)})"
 
 
 def annotation(script_finding: ScriptFinding) -> str:

@@ -38,7 +38,9 @@ PATIENCE_FOR_WEBHOOK = 10.0
 """Seconds that a webhook may take to answer."""
 MAX_ALARM_CHARACTERS = 200
 _TITLE = "mldebug-mcp"
-_ON_MAC = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
+_ON_MAC = (
+    "-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)", "-e", "end run",
+)  # fmt: skip
 
 Alarm = Callable[[News], None]
 
@@ -116,17 +118,10 @@ def notifying(path: str) -> Alarm:
     def show(news: News) -> None:
         text = shorten(f"{path}: {news.text}", MAX_ALARM_CHARACTERS)
         # notify-send reads markup in its text.
-        words = [linux, "--", _TITLE, html.escape(text)] if linux else [str(mac), *_script(), _TITLE, text]
+        words = [linux, "--", _TITLE, html.escape(text)] if linux else [str(mac), *_ON_MAC, _TITLE, text]
         subprocess.run(words, timeout=MAX_COMMAND_SECONDS, check=False, capture_output=True)  # noqa: S603 - no shell
 
     return show
-
-
-def _script() -> list[str]:
-    return [word for line in _ON_MAC for word in ("-e", line)]
-
-
-# The page of a run that is still going, made anew when its log grows, and shown in a browser.
 
 
 # The page of a run as it stands now: made anew when its log has grown.
@@ -206,26 +201,17 @@ class PageServer(ThreadingHTTPServer):
 
     Args:
         html: Returns the page as it stands now.
-        idle: Seconds without a request after which it ends.
-        grace: Seconds after a goodbye after which it ends.
         clock: What time it is, in seconds.
     """
 
     daemon_threads = True
     timeout = POLL_SECONDS
 
-    def __init__(
-        self,
-        html: Callable[[], str],
-        *,
-        idle: float = MAX_IDLE_SECONDS,
-        grace: float = CLOSED_PAGE_GRACE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, html: Callable[[], str], *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self._html, self._idle, self._grace, self._clock = html, idle, grace, clock
+        self._html, self._clock = html, clock
         self._making = Lock()
-        self._until = clock() + idle
+        self._until = clock() + MAX_IDLE_SECONDS
         self.path = f"/{secrets.token_urlsafe(24)}/"
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
 
@@ -253,13 +239,13 @@ class PageServer(ThreadingHTTPServer):
 
     def page(self) -> bytes:
         """Return the page: somebody looks."""
-        self._until = self._clock() + self._idle
+        self._until = self._clock() + MAX_IDLE_SECONDS
         with self._making:
             return self._html().encode()
 
     def goodbye(self) -> None:
         """Take it that the page was left."""
-        self._until = min(self._until, self._clock() + self._grace)
+        self._until = min(self._until, self._clock() + CLOSED_PAGE_GRACE_SECONDS)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -28,6 +28,7 @@ from mldebug_mcp.cli.commands import (
     count,
     print_answer,
     reader_from,
+    save_view,
     show_line,
     shown_progress,
     verb,
@@ -89,14 +90,8 @@ def do_diagnose(options: argparse.Namespace) -> int:
     if len(paths) > 1 or options.short:
         return _diagnose_several(paths, options)
     answer, run, reference = _diagnosed(paths[0], options, _Sources.of(options))
-    if options.png:
-        from mldebug_mcp.report.chart import plot_diagnosis
-
-        plot_diagnosis(answer, run, options.png, reference)
-    if options.html:
-        from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
-
-        write_diagnosis_html(answer, run, options.html, reference)
+    save_view(options.png, "chart.diagnosis_png", answer, run, reference)
+    save_view(options.html, "diagnosis_html.diagnosis_html", answer, run, reference)
     if options.json or options.long:
         print_answer(answer, options, "runs_terminal.print_diagnosis", run=run, bits=options.bits)
     else:

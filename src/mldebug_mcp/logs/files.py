@@ -547,7 +547,7 @@ def _add_dated(found: dict[Path, RunFolder]) -> None:
 
 
 def _root_of(place: Path, found: Mapping[Path, RunFolder]) -> Path:
-    """Return the folder of a run that a place is part of: the first above it that is no part of one."""
+    """Return the folder of a run that a place is part of: the first above it that has no name of a part."""
     while place not in found and place.name.lower() in _PARTS:
         place = place.parent
     return place

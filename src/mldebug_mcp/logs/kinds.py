@@ -155,10 +155,11 @@ def _is_scored(metrics: Collection[str]) -> bool:
 
 
 def _scores_completions(metrics: Collection[str]) -> bool:
-    """Say whether right answers are counted among completions of prompts: `eval_completion_exact`."""
+    """Say whether completions of prompts are measured apart: `eval_completion_exact`, `response_nll`."""
     roles = [role for name in metrics if (role := role_of(name)) is not None]
     return any(
-        role.quantity is Quantity.ACCURACY and not _OF_COMPLETIONS.isdisjoint(role.part.split()) for role in roles
+        role.quantity in (Quantity.ACCURACY, Quantity.LOSS) and not _OF_COMPLETIONS.isdisjoint(role.part.split())
+        for role in roles
     )
 
 

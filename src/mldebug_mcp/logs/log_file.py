@@ -519,23 +519,23 @@ class LogFile:
     def lines(self) -> Iterator[str]:
         """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
         self._require_text()
-        decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
-        rest, skipping = "", False
-        for chunk in self.pieces(CHUNK_BYTES):
-            text = rest + self._without_nuls(decoder.decode(chunk))
-            half = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next chunk
-            *lines, rest = text.removesuffix(half).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            rest += half
-            if lines and skipping:
-                del lines[0]
-                skipping = False
-            yield from self._short_enough(lines)
-            if len(rest) > MAX_LINE_CHARACTERS:
-                self.skipped_lines += not skipping
-                rest, skipping = "", True
-        rest += decoder.decode(b"", final=True)
-        if rest and not skipping:
-            yield from self._short_enough(rest.removesuffix("\r").split("\r"))
+        line, is_long = "", False
+        whole = replayed(lambda: self.pieces(CHUNK_BYTES))
+        with io.TextIOWrapper(whole, encoding=self.encoding, errors="replace") as text:
+            while part := text.readline(MAX_LINE_CHARACTERS + 1):
+                line += self._without_nuls(part)
+                if len(line.removesuffix("\n")) > MAX_LINE_CHARACTERS:
+                    self.skipped_lines += not is_long
+                    line, is_long = "", True
+                if part.endswith("\n"):
+                    if not is_long:
+                        yield self._with_points(line.removesuffix("\n"))
+                    line, is_long = "", False
+        if line and not is_long:
+            yield self._with_points(line)
+
+    def _with_points(self, text: str) -> str:
+        return with_points(text) if self.decimal_commas else text
 
     def _without_nuls(self, text: str) -> str:
         if "\0" not in text:
@@ -547,13 +547,6 @@ class LogFile:
     def _require_text(self) -> None:
         if self.binary:
             raise InputError(f"{self.name}: a {self.binary} file where text is due; name a text file")
-
-    def _short_enough(self, lines: list[str]) -> Iterator[str]:
-        for line in lines:
-            if len(line) <= MAX_LINE_CHARACTERS:
-                yield with_points(line) if self.decimal_commas else line
-            else:
-                self.skipped_lines += 1
 
 
 def _beginning(file: BinaryIO) -> bytes:
@@ -661,8 +654,6 @@ FAST_BYTES = 1024 * 1024
 PIECE_BYTES = 256 * 1024
 """What a block is cut into when it cannot be read at once."""
 
-_EDGE_BYTES = 64 * 1024
-"""The end of a block, in which its last line ends as a rule."""
 _PARALLEL_BLOCKS = 2
 """Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -689,7 +680,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
             left -= len(_UTF8_BOM)
         else:
             stream.seek(0)
-        while piece := stream.read(_next_size(stream, min(BLOCK_BYTES - len(rest), left), seekable=file.is_plain)):
+        while piece := stream.read(min(BLOCK_BYTES - len(rest), left)):
             left -= len(piece)
             checkpoint(f"reading {shorten(file.path.name, 60)}: {file.size - left:,} of {file.size:,} bytes")
             end = first_line_end(piece) if skipping else _last_line_end(piece)
@@ -754,17 +745,3 @@ def first_line_end(data: bytes) -> int:
 
 def _last_line_end(data: bytes) -> int:
     return data.rfind(b"\n") + 1 or data.rfind(b"\r") + 1
-
-
-def _next_size(stream: BinaryIO, most: int, *, seekable: bool) -> int:
-    """Return how many bytes to read next: up to the last line end within `most`, if that is near and can be looked for.
-
-    What is read beyond it has to be cut off, which copies the whole block.
-    """
-    if not seekable or most <= _EDGE_BYTES:
-        return most
-    start = stream.tell()
-    stream.seek(start + most - _EDGE_BYTES)
-    end = _last_line_end(stream.read(_EDGE_BYTES))
-    stream.seek(start)
-    return most - _EDGE_BYTES + end if end else most

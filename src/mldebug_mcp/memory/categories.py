@@ -50,9 +50,6 @@ _CODES: Mapping[object, int] = {
     "oom": Action.OOM,
     "snapshot": Action.SNAPSHOT,
 }
-PROFILER = ("input", "temporary", "activation", "gradient", "autograd_detail", "parameter", "optimizer_state")
-"""The categories that torch's profiler writes: `torch.profiler._memory_profiler.Category`."""
-_PROFILER: Mapping[object, int] = {name: number for number, name in enumerate(PROFILER)}
 _HUGE = 1 << 56
 """Larger sizes cannot be real: 64 PiB."""
 MAX_DEVICES = 1024
@@ -155,15 +152,10 @@ class _DeviceReader:
         return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
 
     def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
-        sizes = [_whole_number(segment.get("total_size")) for segment in segments]
-        pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
         return Segments(
             address=_column([_whole_number(segment.get("address")) for segment in segments]),
-            size=_column(sizes),
+            size=_column([_whole_number(segment.get("total_size")) for segment in segments]),
             expandable=np.array([segment.get("is_expandable") is True for segment in segments], dtype=np.bool_),
-            pool=_column(
-                [pools.setdefault(str(segment.get("segment_pool_id"))[:80], len(pools)) for segment in segments]
-            ),
         )
 
     def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:
@@ -197,7 +189,7 @@ class _DeviceReader:
         stated = np.full(len(trace), -1, np.int64)
         if any("category" in event for event in trace[:50]):
             self.snapshot.layout = "profiler timeline"
-            stated = np.array([_PROFILER.get(event.get("category"), -1) for event in trace], np.int64)
+            stated = np.array([_FROM_PROFILER.get(event.get("category"), -1) for event in trace], np.int64)
         return Events(action, address, size, _numbers(trace, "time_us"), stack, stated)
 
     def _usable(self, trace: list[Any]) -> list[dict[str, Any]]:
@@ -318,7 +310,7 @@ class Sure(IntEnum):
     CERTAIN = 4
 
 
-_FROM_PROFILER = {
+_FROM_PROFILER: Mapping[object, int] = {
     "input": Category.INPUTS,
     "temporary": Category.TEMPORARY,
     "activation": Category.ACTIVATIONS,
@@ -327,7 +319,7 @@ _FROM_PROFILER = {
     "parameter": Category.PARAMETERS,
     "optimizer_state": Category.OPTIMIZER_STATE,
 }
-"""What each of the profiler's categories is here."""
+"""What each of the categories of torch's profiler (`torch.profiler._memory_profiler.Category`) is here."""
 
 
 class Categories(NamedTuple):
@@ -415,8 +407,8 @@ def _take_stated(done: _Assignment, allocations: Allocations, events: Events) ->
     if not len(events) or not (events.stated >= 0).any():
         return
     stated = np.where(allocations.start >= 0, events.stated[np.maximum(allocations.start, 0)], -1)
-    for number, name in enumerate(PROFILER):
-        done.give(stated == number, _FROM_PROFILER[name], Sure.CERTAIN)
+    for category in Category:
+        done.give(stated == category, category, Sure.CERTAIN)
 
 
 def _give_workspaces(

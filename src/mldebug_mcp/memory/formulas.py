@@ -367,6 +367,7 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
     trained = stage.held(in_all - outside, outside)
     shards = {stage: f" / {setup.devices} devices" if setup.share(stage) > 1 else "" for stage in (1, 2, 3)}
     gathers = setup.share(3) > 1 or setup.offload == "parameters"
+    steps_all = setup.optimizer == "adamw" and setup.offload == "none" and not setup.optimizer_in_backward
     entries = (
         ("parameters", *_parameters(stage, in_all, trained, shards[3])),
         (
@@ -378,7 +379,7 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
         ("optimizer_state", *_optimizer_state(stage, in_all, trained, shards[1])),
         (
             "optimizer_temporary",
-            trained * setup.weight_bytes / setup.share(1) if setup.optimizer == "adamw" and on_device(setup) else 0,
+            trained * setup.weight_bytes / setup.share(1) if steps_all else 0,
             f"{in_all:,} x {setup.weight_bytes}{shards[1]}, while the optimizer steps all parameters at once (foreach)",
         ),
         ("activations", *_activations(stage)),
@@ -387,11 +388,6 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
         ("workspace", WORKSPACE, "what cuBLAS takes: 32 MiB a thread from Hopper on, 8 MiB before"),
     )
     return {name: MemoryPart(part=name, bytes=int(size), formula=text) for name, size, text in entries if int(size)}
-
-
-def on_device(setup: Setup) -> bool:
-    """Tell whether the device itself steps all parameters at once."""
-    return setup.offload == "none" and not setup.optimizer_in_backward
 
 
 def _gradients(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:
@@ -418,17 +414,14 @@ def _optimizer_state(stage: Stage, in_all: int, trained: float, shard: str) -> t
         wide = 0.0
     else:
         # Small tensors keep their state in 32 bits.
-        small = stage.shape.small_parameters if _stays_wide(stage.shape, setup) else 0
+        stays_wide = setup.lora_rank is None and stage.shape.hidden < SMALL_TENSOR
+        small = stage.shape.small_parameters if stays_wide else 0
         wide = min(trained, stage.held(small, 0)) * max(0.0, state.numbers * FP32 - state.each)
         each, text = state.each, f"{in_all:,} x {state.each:g}"
     if state.paged:
         each, wide, text = 0.0, 0.0, f"{in_all:,} x 0 of paged state"
     text += f" + {in_all:,} x {master} for the 32-bit copy" if master else ""
     return (trained * (each + master) + wide) / setup.share(1), text + shard + stage.note
-
-
-def _stays_wide(shape: ModelShape, setup: Setup) -> bool:
-    return setup.lora_rank is None and shape.hidden < SMALL_TENSOR and STATES[setup.optimizer].each is not None
 
 
 def _outside_layers(shape: ModelShape) -> int:

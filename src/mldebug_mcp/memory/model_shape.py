@@ -62,7 +62,7 @@ _TIED_BY_DEFAULT = (
     *("gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "gemma", "gemma2", "gemma3_text", "falcon", "mpt", "t5"),
     *("starcoder2", "cohere", "cohere2", "gemma3", "deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
 )
-_MODEL_SHAPE_COMPOSED = ("gelu_new", "gelu_fast")
+_COMPOSED = ("gelu_new", "gelu_fast")
 """Activation functions that Transformers composes of several operations, each keeping its input or result."""
 _COMPOSED_BY_DEFAULT = ("gpt2", "gpt_neo", "gptj", "codegen", "phi", "albert")
 _LAYER_NORM = (*_BIASED, "falcon", "stablelm", "gptj", "codegen", "gpt_neo", "mpt")
@@ -306,13 +306,13 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         kv_heads=1 if _is_multi_query(config) else numbers["kv_heads"] or heads,
         head_dim=numbers["head_dim"] or max(1, hidden // heads),
         feed_forward=wide,
-        decoder_layers=_decoder_layers(config, numbers["decoder_layers"], numbers["layers"] or 1),
+        decoder_layers=(numbers["decoder_layers"] or numbers["layers"] or 1) if _has_two_stacks(config) else 0,
         vocabulary=numbers["vocabulary"] or 0,
         embedding=numbers["embedding"] or hidden,
         patch=(numbers["channels"] or 3) * patch**2 if sees and patch else 0,
         shared_layers=kind == "albert",
         positions=(image // patch) ** 2 + 1 if sees and image and patch else numbers["positions"] or 2048,
-        matrices=2 if _is_plain(config, kind) else 3,
+        matrices=2 if kind in _PLAIN_MLP and not _is_gated(config) else 3,
         experts=numbers["experts"] or 1,
         active_experts=numbers["active_experts"] or 1,
         expert_width=numbers["expert_width"] or wide,
@@ -320,7 +320,7 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         learned_positions=kind in _LEARNED_POSITIONS,
         tied=bool(config.get("tie_word_embeddings", kind in _TIED_BY_DEFAULT)),
         qkv_bias=bool(config.get("attention_bias")) or kind in ("qwen2", "qwen2_moe"),
-        composed=_is_composed(config, kind),
+        composed=_named(config, _ACTIVATIONS[:3], "gelu_new" if kind in _COMPOSED_BY_DEFAULT else "") in _COMPOSED,
         stated_positions=_stated_positions(kind, numbers["positions"]),
         **_layer_kind(config, kind),
         **_towers(whole, hidden),
@@ -453,22 +453,6 @@ def _tower_parameters(tower: Mapping[str, Any], hidden: int) -> int | None:
 def _is_multi_query(config: Mapping[str, Any]) -> bool:
     by_default = config.get("model_type") == "falcon"
     return config.get("multi_query", by_default) is True and config.get("new_decoder_architecture") is not True
-
-
-def _is_plain(config: Mapping[str, Any], kind: str) -> bool:
-    return kind in _PLAIN_MLP and not _is_gated(config)
-
-
-def _is_composed(config: Mapping[str, Any], kind: str) -> bool:
-    named = (config.get(key) for key in ("activation_function", "hidden_act", "hidden_activation"))
-    attention = next((text for text in named if isinstance(text, str)), None)
-    return kind in _COMPOSED_BY_DEFAULT if attention is None else attention in _MODEL_SHAPE_COMPOSED
-
-
-def _decoder_layers(config: Mapping[str, Any], decoder_layers: int | None, layers: int) -> int:
-    if not _has_two_stacks(config):
-        return 0
-    return decoder_layers or layers
 
 
 def _has_two_stacks(config: Mapping[str, Any]) -> bool:

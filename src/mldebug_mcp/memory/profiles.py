@@ -17,6 +17,7 @@ import numpy as np
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.protobuf import BYTES_WIRE_TYPE, VARINT_WIRE_TYPE, Field, fields, text, varint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, snapshot_of
@@ -176,7 +177,6 @@ def _json_kind(tree: object) -> str:
 MAX_BUFFERS = 1_000_000
 """Buffers of a profile that are kept apart; those beyond are one for each stack."""
 _DEVICE = re.compile(r"(?P<kind>[^\d]*)(?P<number>\d{1,6})?")
-_VARINT_BYTES = 10
 
 
 @dataclass(slots=True)
@@ -210,7 +210,7 @@ def read_pprof(data: bytes, path: str) -> MemorySnapshot:
     name = shorten(path, 200)
     try:
         profile = _profile(data)
-    except (ValueError, IndexError):
+    except ValueError:
         raise InputError(f"{name}: neither a pickle, JSON nor a pprof profile; {RECORD}") from None
     types = [profile.text(type_) for type_ in profile.types]
     if "space" not in types or not profile.samples:
@@ -272,7 +272,7 @@ def _device(number: int, blocks: list[tuple[int, int]]) -> DeviceTables:
     flags = np.zeros(count, np.bool_)
     return DeviceTables(
         number,
-        Segments(none, none, none.astype(np.bool_), none),
+        Segments(none, none, none.astype(np.bool_)),
         Blocks(
             np.cumsum(size) - size, size, size, ~flags, flags, np.array([stack for _, stack in blocks], np.int64),
             np.zeros(count, np.int64),
@@ -282,86 +282,58 @@ def _device(number: int, blocks: list[tuple[int, int]]) -> DeviceTables:
 
 
 def _profile(data: bytes) -> _Profile:
-    """Return the tables; raises ValueError or IndexError where the bytes are no profile."""
+    """Return the tables; raises ValueError where the bytes are no profile."""
     found = _Profile()
-    for tag, value in _fields(data):
-        if tag == 1:
-            found.types.append(_number(value, 1))
-        elif tag == 2:
-            found.samples.append(_sample(_part(value)))
-        elif tag == 4:
-            parts = list(_fields(_part(value)))
-            lines = [(_number(line, 1), _number(line, 2)) for tag_, line in parts if tag_ == 4]
-            found.locations[_first_number(parts, 1)] = lines
-        elif tag == 5:
-            parts = list(_fields(_part(value)))
-            found.functions[_first_number(parts, 1)] = (_first_number(parts, 2), _first_number(parts, 4))
-        elif tag == 6:
-            found.strings.append(_part(value).decode("utf-8", errors="replace")[:1000])
+    for part in fields(data, 0, len(data)):
+        if part.number == 1:
+            found.types.append(_numbers(data, part).get(1, 0))
+        elif part.number == 2:
+            found.samples.append(_sample(data, part))
+        elif part.number == 4:
+            lines = [_numbers(data, line) for line in fields(data, part.start, part.end) if line.number == 4]
+            found.locations[_numbers(data, part).get(1, 0)] = [(line.get(1, 0), line.get(2, 0)) for line in lines]
+        elif part.number == 5:
+            function = _numbers(data, part)
+            found.functions[function.get(1, 0)] = function.get(2, 0), function.get(4, 0)
+        elif part.number == 6:
+            found.strings.append(text(data, _message(part))[:1000])
     if not found.strings or found.strings[0]:
         raise ValueError("the first text of a pprof profile is empty")
     return found
 
 
-def _sample(data: bytes) -> tuple[list[int], list[int], dict[int, int]]:
-    locations: list[int] = []
-    values: list[int] = []
+def _sample(data: bytes, sample: Field) -> tuple[list[int], list[int], dict[int, int]]:
+    numbers: dict[int, list[int]] = {1: [], 2: []}
     labels: dict[int, int] = {}
-    for tag, value in _fields(data):
-        if tag in (1, 2):
-            (locations if tag == 1 else values).extend([value] if isinstance(value, int) else _packed(value))
-        elif tag == 3:
-            labels[_number(value, 1)] = _number(value, 2)
-    return locations, values, labels
+    for part in fields(data, sample.start, sample.end):
+        if part.number in numbers and part.wire == VARINT_WIRE_TYPE:
+            numbers[part.number].append(part.value)
+        elif part.number in numbers:
+            numbers[part.number] += _packed(data, part)
+        elif part.number == 3:
+            label = _numbers(data, part)
+            labels[label.get(1, 0)] = label.get(2, 0)
+    return numbers[1], numbers[2], labels
 
 
-def _part(value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise ValueError("a number where a message is expected")  # noqa: TRY004 - the file's fault, as the others
-    return value
+def _numbers(data: bytes, message: Field) -> dict[int, int]:
+    """Return the numbers of a message by the numbers of their fields, of each the first."""
+    found: dict[int, int] = {}
+    for part in fields(data, _message(message).start, message.end):
+        if part.wire == VARINT_WIRE_TYPE:
+            found.setdefault(part.number, part.value)
+    return found
 
 
-def _first_number(parts: Sequence[tuple[int, int | bytes]], tag: int) -> int:
-    return next((value for number, value in parts if number == tag and isinstance(value, int)), 0)
+def _message(part: Field) -> Field:
+    """Return a field that holds a message or a text; raises ValueError for a number."""
+    if part.wire != BYTES_WIRE_TYPE:
+        raise ValueError("a number where a message is expected")
+    return part
 
 
-def _number(value: int | bytes, tag: int) -> int:
-    return _first_number(list(_fields(_part(value))), tag)
-
-
-def _packed(data: bytes) -> Iterator[int]:
-    at = 0
-    while at < len(data):
-        number, at = _varint(data, at)
+def _packed(data: bytes, part: Field) -> Iterator[int]:
+    at = part.start
+    while at < part.end:
+        number, at = varint(data, at)
         yield number
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message: numbers, and bytes of texts and messages."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-        elif kind == 2:
-            length, at = _varint(data, at)
-            if length > len(data) - at:
-                raise ValueError("a field is longer than its message")
-            yield key >> 3, data[at : at + length]
-            at += length
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise ValueError("no protobuf")
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(_VARINT_BYTES):
-        byte = data[at + shift]
-        number |= (byte & 0x7F) << (7 * shift)
-        if byte < 0x80:
-            return number, at + shift + 1
-    raise ValueError("no protobuf")

@@ -19,7 +19,7 @@ from typing import BinaryIO, NoReturn, cast
 
 import numpy as np
 
-from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.access import head_of, open_input
 from mldebug_mcp.core.conventions import ZIP_MAGIC
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, reading
@@ -29,27 +29,13 @@ from mldebug_mcp.memory.categories import tables_of
 from mldebug_mcp.memory.profiles import MAX_PROFILE, RECORD, read_json, read_pprof, what_it_is
 from mldebug_mcp.memory.replay import FreeMemory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, printed_numbers, snapshot_of
-from mldebug_mcp.memory.tables import SnapshotTables
+from mldebug_mcp.memory.tables import MIB, SnapshotTables, bytes_of
 
 # Texts that say something of GPU memory → the same numbers as a snapshot's, as far as they go.
 
 
 MAX_TEXT = 16 * 1024 * 1024
 """Characters that are looked at: the end of the text, where an error stands."""
-MIB = 1024**2
-
-_UNITS = {
-    "bytes": 1,
-    "byte": 1,
-    "b": 1,
-    "kib": 1024,
-    "kb": 1024,
-    "mib": MIB,
-    "mb": MIB,
-    "gib": 1024**3,
-    "gb": 1024**3,
-    "tib": 1024**4,
-}
 _SIZE = r"(?<!\d)(\d{1,15}(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
 _TRIED = re.compile(r"[Tt]ried to allocate\s+" + _SIZE)
 _CAPACITY = re.compile(r"(?:total capac(?:i)?ty of\s+" + _SIZE + r"|" + _SIZE + r"\s+total capacity)")
@@ -78,7 +64,7 @@ _OOM_PART = 1500
 
 _SUMMARY_HEAD = re.compile(r"PyTorch \w{1,10} memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
-_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
+_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*\d{1,15}\b")
 
 _SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
 _SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
@@ -138,7 +124,7 @@ def _bytes(match: re.Match[str] | None) -> int | None:
     if match is None:
         return None
     numbers = [group for group in match.groups() if group is not None]
-    return int(float(numbers[0]) * _UNITS[numbers[1].lower()])
+    return bytes_of(float(numbers[0]), numbers[1])
 
 
 def _oom_message(text: str) -> list[DeviceMemory]:
@@ -226,7 +212,6 @@ def _one_summary(device: int, text: str) -> DeviceMemory:
         peak_reserved=peak_reserved,
         free=free,
         oom=oom,
-        retries=int(counts[2]) if counts else 0,
     )
 
 
@@ -537,7 +522,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
         InputError: it is truncated, corrupt, larger than memory, or holds anything but plain data.
     """
     name = shorten(str(path), 200)
-    compressed = _starts_with_gzip(path)
+    compressed = head_of(path, len(_GZIP_MAGIC)) == _GZIP_MAGIC
     try:
         with _open(path, compressed=compressed) as stream:
             length, containers = scan(stream, _unzipped_size(path, size, name) if compressed else size, name)
@@ -558,11 +543,6 @@ def load(path: Path, size: int) -> tuple[object, int]:
         raise InputError(f"{name}: the pickle is corrupt ({shorten(str(error), 100)}); record it again") from None
     except MemoryError:
         raise InputError(f"{name}: not enough memory to read it; record fewer entries (max_entries=)") from None
-
-
-def _starts_with_gzip(path: Path) -> bool:
-    with open_input(path) as file:
-        return file.read(2) == _GZIP_MAGIC
 
 
 def _open(path: Path, *, compressed: bool) -> BinaryIO:

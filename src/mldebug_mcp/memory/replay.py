@@ -6,7 +6,7 @@ It says how long each allocation lived, how much was held, and which free pieces
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints
 
 MIN_BLOCK_BYTES = 512
 """Bytes that sizes are rounded up to: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
+_TAKEN = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+_GIVEN_BACK = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+"""Actions by which the allocator takes memory from the device, and gives it back."""
 MAX_WORK = 20_000_000
 """Steps spent on finding the expandable segments that mapped ranges belong to; real histories need thousands."""
 
@@ -106,7 +109,7 @@ def replay(device: DeviceTables) -> Replay:
     )
     return Replay(
         allocations,
-        _allocated(allocations, count),
+        held_over_time(allocations, count),
         _reserved(device),
         int(((traced.end == count) & ~known).sum()) if len(device.blocks.size) else 0,
     )
@@ -143,7 +146,7 @@ def _with_rests(device: DeviceTables, traced: Allocations) -> Allocations:
             layout.add_segment(address[moment], events_size[moment])
         elif action == Action.SEGMENT_FREE:
             layout.remove_segment(address[moment])
-    return Allocations(traced.address, size, traced.requested, traced.stack, traced.start, traced.end)
+    return replace(traced, size=size)
 
 
 class _Layout:
@@ -243,30 +246,26 @@ def _with_blocks(device: DeviceTables, traced: Allocations, live: Ints) -> tuple
     known = (traced.end == count) & (addresses[at] == traced.address)
     size = np.where(known, device.blocks.size[by_address[at]], traced.size)
     stack = np.where((traced.stack == 0) & known, device.blocks.stack[by_address[at]], traced.stack)
-    return Allocations(traced.address, size, traced.requested, stack, traced.start, traced.end), known
+    return replace(traced, size=size, stack=stack), known
 
 
 def _join(*parts: Allocations) -> Allocations:
-    return Allocations(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("address", "size", "requested", "stack", "start", "end")
-        )
-    )
+    columns = [column.name for column in fields(Allocations)]
+    return Allocations(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
-def _allocated(allocations: Allocations, count: int) -> Ints:
+def held_over_time(allocations: Allocations, count: int, which: Bools | slice = slice(None)) -> Ints:
+    """Return the bytes that these allocations hold before the first of so many events and after each."""
     delta = np.zeros(count + 2, np.int64)
-    np.add.at(delta, allocations.start + 1, allocations.size)
-    np.subtract.at(delta, np.minimum(allocations.end + 1, count + 1), allocations.size)
+    np.add.at(delta, allocations.start[which] + 1, allocations.size[which])
+    np.subtract.at(delta, np.minimum(allocations.end[which] + 1, count + 1), allocations.size[which])
     return np.cumsum(delta[: count + 1])
 
 
 def _reserved(device: DeviceTables) -> Ints:
     """Return reserved bytes over time, counted backwards from the segments at the end."""
-    action, size = device.events.action, device.events.size
-    taken = (action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)
-    given = (action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)
+    size = device.events.size
+    taken, given = (np.isin(device.events.action, actions) for actions in (_TAKEN, _GIVEN_BACK))
     delta = np.append(0, np.where(taken, size, np.where(given, -size, 0)))
     total = np.cumsum(delta)
     start = int(device.segments.size.sum()) - int(total[-1])
@@ -281,8 +280,7 @@ def held_segments(device: DeviceTables, moment: int) -> tuple[Ints, Ints]:
     """
     events = device.events
     action, address, size = (column[moment + 1 :] for column in (events.action, events.address, events.size))
-    came = (action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)
-    went = (action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)
+    came, went = np.isin(action, _TAKEN), np.isin(action, _GIVEN_BACK)
     work = 0
     sizes = dict(zip(device.segments.address.tolist(), device.segments.size.tolist(), strict=True))
     for index in np.flatnonzero(came | went)[::-1].tolist():
@@ -326,7 +324,6 @@ class FreeMemory:
         split: Those in segments that tensors hold another part of: they cannot go back to the device.
         largest: The largest piece.
         pieces: How many pieces.
-        private: Free bytes in private pools (CUDA graphs), which other allocations cannot use.
         split_known: Whether `split` is known: lines that a script prints give the total alone.
     """
 
@@ -334,7 +331,6 @@ class FreeMemory:
     split: int = 0
     largest: int = 0
     pieces: int = 0
-    private: int = 0
     split_known: bool = True
 
     @property
@@ -361,7 +357,6 @@ def free_at_end(device: DeviceTables) -> FreeMemory:
         split=int(blocks.size[stuck].sum()),
         largest=int(blocks.size[free].max(initial=0)),
         pieces=int(free.sum()),
-        private=int(free_of[segments.pool > 0].sum()),
     )
 
 

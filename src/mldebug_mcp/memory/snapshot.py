@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.memory.categories import Categories, Category, Sure, categorise
-from mldebug_mcp.memory.replay import Allocations, FreeMemory, Replay, free_at, free_at_end, replay
+from mldebug_mcp.memory.replay import Allocations, FreeMemory, Replay, free_at, free_at_end, held_over_time, replay
 from mldebug_mcp.memory.tables import (
     Action,
     Annotation,
@@ -25,6 +25,7 @@ from mldebug_mcp.memory.tables import (
     SnapshotTables,
     Stack,
     Stacks,
+    bytes_of,
 )
 
 # Where the steps of a training loop begin in a history: from annotations of the program, else from the optimizer's
@@ -534,7 +535,6 @@ class DeviceMemory:
         blocks: The blocks of the snapshot, without a history.
         segments: Segments held.
         expandable: Whether the segments are expandable.
-        retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
         stated: Bytes by category at the peak, where a file tells them and no allocations.
     """
 
@@ -551,7 +551,6 @@ class DeviceMemory:
     blocks: History | None = None
     segments: int = 0
     expandable: bool = False
-    retries: int = 0
     stated: Mapping[Category, int] = field(default_factory=dict)
 
     @property
@@ -702,16 +701,11 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
     allocated, count = history.replay.allocated, history.events
     edges = np.unique(np.linspace(0, count + 1, min(points, count + 1) + 1).astype(np.int64))
     at = np.array([a + int(np.argmax(allocated[a:b])) for a, b in pairwise(edges)], np.int64)
-    by_category = {}
-    for category in ORDER:
-        mine = history.category == category
-        if mine.any():
-            delta = np.zeros(count + 2, np.int64)
-            np.add.at(delta, history.allocations.start[mine] + 1, history.allocations.size[mine])
-            np.subtract.at(
-                delta, np.minimum(history.allocations.end[mine] + 1, count + 1), history.allocations.size[mine]
-            )
-            by_category[category] = np.cumsum(delta)[at]
+    by_category = {
+        category: held_over_time(history.allocations, count, mine)[at]
+        for category in ORDER
+        if (mine := history.category == category).any()
+    }
     return Timeline(
         device=device.device,
         moments=at,
@@ -819,7 +813,6 @@ def of_forward(grower: Grower) -> bool:
 # Lines that a script prints with allocated, reserved and free memory → the same numbers as a snapshot's.
 
 
-_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _NUMBER = r"(?P<number>\d{1,15}(?:[.,_]\d{1,15}){0,4})\s{0,4}(?P<unit>[KMGTkmgt]i?[Bb]?|[Bb]ytes|B)?(?![\w.])"
 _NAMES = (
     (
@@ -908,7 +901,7 @@ def _bytes(number: str, unit: str) -> int | None:
         return None
     if not unit and value < MIN_BYTES:
         return None
-    return int(value * _UNITS["" if unit[:1] in ("B", "b") else unit[:1].lower()])
+    return bytes_of(value, unit)
 
 
 def _printed_device(number: int, sizes: dict[str, int]) -> DeviceMemory:

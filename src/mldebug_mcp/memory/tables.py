@@ -277,28 +277,28 @@ def _stack(texts: Sequence[str]) -> Stack:
     site = _label(first) if first else NO_PYTHON
     caller = _label(own[0]) if own else ""
     places = [f"{file}:{name}" for file, _, name in parts]
+    # The frames up to the first outside torch: the function that asked, and what it called.
+    innermost = places[: parts.index(first) + 1 if first else None]
+
+    def runs_in(pattern: re.Pattern[str], where: Sequence[str] = places) -> bool:
+        return any(map(pattern.search, where))
+
     return Stack(
         site,
         "" if caller == site else caller,
         _folded(parts),
         _phase(places),
-        evaluation=any(_EVALUATION.search(place) for place in places),
+        evaluation=runs_in(_EVALUATION),
         recorded=bool(texts),
-        gathers=any(_GATHERS.search(place) for place in places),
+        gathers=runs_in(_GATHERS),
         module=_module(parts),
-        attention=any(_ATTENTION.search(place) for place in _innermost(parts, first)),
-        softmax=any(_SOFTMAX.search(place) for place in _innermost(parts, first)),
-        copies=any(_COPIES.search(place) for place in places),
-        inputs=any(_INPUTS.search(place) for place in places),
-        recomputes=any(_RECOMPUTES.search(place) for place in places),
+        attention=runs_in(_ATTENTION, innermost),
+        softmax=runs_in(_SOFTMAX, innermost),
+        copies=runs_in(_COPIES),
+        inputs=runs_in(_INPUTS),
+        recomputes=runs_in(_RECOMPUTES),
         function=f"{first[0]}:{first[2]}" if first else "",
     )
-
-
-def _innermost(parts: Sequence[tuple[str, str, str]], first: tuple[str, str, str] | None) -> list[str]:
-    """Return the frames up to the first outside torch: the function that asked, and what it called."""
-    end = parts.index(first) + 1 if first in parts else len(parts)
-    return [f"{file}:{name}" for file, _, name in parts[:end]]
 
 
 def _module(parts: Sequence[tuple[str, str, str]]) -> str:
@@ -368,8 +368,6 @@ class Segments:
     address: Ints
     size: Ints
     expandable: Bools
-    pool: Ints
-    """Number of the private pool in the order of appearance; 0 is the default pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +394,7 @@ class Events:
     time: Ints
     stack: Ints
     stated: Ints
-    """Category that torch's profiler wrote, as its place in `layout.PROFILER`; -1 where it wrote none."""
+    """The `Category` of what torch's profiler wrote; -1 where it wrote none."""
 
     def __len__(self) -> int:
         return len(self.action)
@@ -445,6 +443,16 @@ MIB = 1024**2
 """Bytes in a mebibyte. Source: IEC 80000-13."""
 GIB = 1024**3
 """Bytes in a gibibyte. Source: IEC 80000-13."""
+
+
+BYTES_OF = {"": 1, "k": 1024, "m": MIB, "g": GIB, "t": 1024 * GIB}
+"""Bytes of a unit, by the letter that it begins with; none of bytes themselves."""
+
+
+def bytes_of(number: float, unit: str) -> int:
+    """Return a number with a unit, such as GiB, MB or bytes, as bytes; all are binary, as torch means them."""
+    letter = unit[:1].lower()
+    return int(number * BYTES_OF["" if letter == "b" else letter])
 
 
 def size(count: float) -> str:

@@ -266,8 +266,10 @@ class _End:
 
 @asynccontextmanager
 async def _worker(python: str, job_file: Path, result_file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    # It ends all descendants of the worker with it, where the system can do that.
+    supervisor = [sys.executable, "-I", "-S", str(SUPERVISOR), str(job_file.parent)] if sys.platform == "linux" else []
     process = await asyncio.create_subprocess_exec(
-        *_supervised(job_file.parent), python, str(WORKER), str(job_file), str(result_file),
+        *supervisor, python, str(WORKER), str(job_file), str(result_file),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         start_new_session=True, env=clean_environment(), limit=LONGEST_LINE,
     )  # fmt: skip
@@ -279,11 +281,6 @@ async def _worker(python: str, job_file: Path, result_file: Path) -> AsyncIterat
         _RUNNING.remove(process.pid)
         # asyncio closes these when the loop runs on; a loop that ends at once would leave them open.
         process._transport.close()  # type: ignore[attr-defined]
-
-
-def _supervised(folder: Path) -> list[str]:
-    """Return what stands before a command so that all its descendants end with it, where the system can do that."""
-    return [sys.executable, "-I", "-S", str(SUPERVISOR), str(folder)] if sys.platform == "linux" else []
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

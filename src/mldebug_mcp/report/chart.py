@@ -7,8 +7,7 @@ import math
 import os
 from html import escape
 from itertools import cycle
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, ProbeResult
 from mldebug_mcp.report.curves import MAX_RUN_NAME, REFERENCE_RUN, Curve, Mark, Panel, labels, panels, round_values
 from mldebug_mcp.report.sections import worth_showing
-from mldebug_mcp.report.web_page import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +74,11 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
     )
 
 
+def points_of(x: Floats, y: Floats) -> str:
+    """Return places in a picture as SVG takes them."""
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+
+
 def colours(panel: Panel) -> list[str]:
     """Return a colour for each curve of a panel: the run's own in order, siblings from the end, the reference grey."""
     own, siblings = cycle(COLOURS), cycle(reversed(COLOURS))
@@ -107,8 +110,7 @@ def _curve(place: _Place, curve: Curve, colour: str) -> str:
         if len(x) == 1:
             parts.append(f'<circle cx="{x[0]:.1f}" cy="{y[0]:.1f}" r="3" fill="{colour}"/>')
         else:
-            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-            parts.append(f'<polyline {style} points="{points}"/>')
+            parts.append(f'<polyline {style} points="{points_of(x, y)}"/>')
     parts += [
         f'<text x="{x:.1f}" y="12" text-anchor="middle" fill="{colour}">×<title>NaN or infinite</title></text>'
         for x in place.x(curve.lost).tolist()
@@ -178,13 +180,14 @@ def figure_class() -> type[Figure]:
             os.environ[_FOLDER] = named or ""
             if named is None:
                 del os.environ[_FOLDER]
-    return type("Figure", (Figure,), {"_repr_png_": _png})
+    # By itself a notebook shows a figure only where pyplot made it.
+    return type("Figure", (Figure,), {"_repr_png_": png_of})
 
 
-def _png(picture: Figure) -> bytes:
-    """Return the picture as a notebook shows it: by itself it does so only where pyplot made it."""
+def png_of(picture: Figure, dpi: float | Literal["figure"] = "figure") -> bytes:
+    """Return a picture as the content of a PNG file."""
     content = io.BytesIO()
-    picture.savefig(content, format="png")
+    picture.savefig(content, format="png", dpi=dpi)
     return content.getvalue()
 
 
@@ -200,16 +203,9 @@ DIAGNOSIS_PLOT_LETTER = 0.01
 """Width of each further letter, as a share of the run."""
 
 
-def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
-    """Save the picture as a PNG.
-
-    Raises:
-        InputError: no curve can be drawn, or the file cannot be written.
-        MissingExtraError: matplotlib is not installed.
-    """
-    content = io.BytesIO()
-    diagnosis_figure(diagnosis, run, reference).savefig(content, format="png")
-    write_file(path, content.getvalue())
+def diagnosis_png(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> bytes:
+    """Return the picture as a PNG; raises what `diagnosis_figure` does."""
+    return png_of(diagnosis_figure(diagnosis, run, reference))
 
 
 def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> Figure:
@@ -300,16 +296,4 @@ def draw_probe(result: ProbeResult) -> bytes:
             axes.axhline(value, linestyle=style, color="grey", label=name)
     axes.set(xlabel="step", ylabel="loss", title=f"overfitting one batch: {result.verdict.replace('_', ' ')}")
     axes.legend()
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=100)
-    return picture.getvalue()
-
-
-def plot_probe(result: ProbeResult, path: str | Path) -> None:
-    """Write the loss curve to a PNG file.
-
-    Raises:
-        InputError: the file cannot be written.
-        MissingExtraError: matplotlib is not installed.
-    """
-    write_file(path, draw_probe(result))
+    return png_of(figure, dpi=100)

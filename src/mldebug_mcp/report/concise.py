@@ -33,7 +33,6 @@ from mldebug_mcp.models.data import (
     BatchInspection,
     Corpus,
     DeviceSummary,
-    FedRow,
     MemoryEstimate,
     MemoryFinding,
     MemoryReport,
@@ -127,7 +126,7 @@ def _cut_field(name: str, value: object, characters: int, entries: int) -> objec
 
 def _cut(value: object, characters: int, entries: int) -> object:
     if isinstance(value, str):
-        return value if len(value) <= characters else value[: characters - 1] + "…"
+        return _beginning(value, characters)
     if isinstance(value, Call | RunVerdict | Glance):  # what tells what to do is whole; a verdict bounds itself
         return value
     if isinstance(value, Model):
@@ -140,6 +139,11 @@ def _cut(value: object, characters: int, entries: int) -> object:
             for key, item in list(value.items())[:entries]
         }
     return value
+
+
+def _beginning(text: str, characters: int) -> str:
+    """Return at most so many characters of a text; one that is cut ends with an ellipsis."""
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"
 
 
 def _cut_list(values: list[object], characters: int, entries: int) -> list[object]:
@@ -402,7 +406,10 @@ LONGEST_TEXT = 600
 def concise_rows(answer: RowsAt) -> RowsAt:
     """Return the first micro-batches and rows; the notes say how many there are."""
     batches = [batch.model_copy(update={"rows": batch.rows[:MOST_IDS]}) for batch in answer.batches[:MOST_BATCHES]]
-    rows = [_rows_concise_short(row) for row in answer.rows[:ROWS_CONCISE_MOST_ROWS]]
+    rows = [
+        row.model_copy(update={"text": _beginning(row.text, LONGEST_TEXT)})
+        for row in answer.rows[:ROWS_CONCISE_MOST_ROWS]
+    ]
     shown = sum(len(batch.rows) for batch in batches)
     notes = list(answer.notes)
     if len(rows) < len(answer.rows):
@@ -410,12 +417,6 @@ def concise_rows(answer: RowsAt) -> RowsAt:
     if shown < answer.row_count:
         notes.insert(0, f"{shown} of {answer.row_count:,} rows fed are listed here")
     return answer.model_copy(update={"batches": batches, "rows": rows, "notes": notes})
-
-
-def _rows_concise_short(row: FedRow) -> FedRow:
-    """Return a row with the beginning of its text."""
-    text = row.text if len(row.text) <= LONGEST_TEXT else f"{row.text[: LONGEST_TEXT - 1]}…"
-    return row.model_copy(update={"text": text})
 
 
 SCRIPT_CONCISE_MOST_FINDINGS = 12

@@ -95,8 +95,9 @@ def round_values(low: float, high: float, about: int = 5) -> list[float]:
     return [round(number * every, 12) if every < 1 else number * every for number in range(first, last + 1)]
 
 
-_BARS = "▁▂▃▄▅▆▇█"
-_NOT_FINITE = "×"
+BARS = " ▁▂▃▄▅▆▇█"
+"""Bars of each height, from none to a whole line."""
+NOT_FINITE = "×"
 _SMALLER = 2.0**-8
 """What values are multiplied by, so that the distance between the largest ones of both signs is a number too."""
 
@@ -130,9 +131,9 @@ def _sparkline_scale(finite: Floats) -> tuple[float, float]:
 
 def _bar(values: Floats, low: float, high: float) -> str:
     if not np.isfinite(values).all():
-        return _NOT_FINITE
+        return NOT_FINITE
     share = (float(values.max()) - low) / (high - low) if high > low else 0.0
-    return _BARS[int(np.clip(share * len(_BARS), 0, len(_BARS) - 1))]
+    return BARS[1 + int(np.clip(share * 8, 0, 7))]
 
 
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")

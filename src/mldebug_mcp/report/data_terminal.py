@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
@@ -26,7 +26,6 @@ from mldebug_mcp.models.data import (
     CallSite,
     Corpus,
     DeviceSummary,
-    FedBatch,
     FedRow,
     Lever,
     MemoryComparison,
@@ -41,7 +40,7 @@ from mldebug_mcp.models.data import (
 from mldebug_mcp.probe import Progress
 from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.console import bullets, plain_table, print_first, print_section
-from mldebug_mcp.report.curves import sparkline
+from mldebug_mcp.report.curves import BARS, sparkline
 
 # The numbers of a batch and its rows in words, the same in the terminal and on the page.
 
@@ -98,7 +97,6 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
 
 
 MOST_SHARDS = 12
-_HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
 def corpus_lines(corpus: Corpus) -> list[tuple[str, str]]:
@@ -208,12 +206,10 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
 
 
 def _print_corpus(console: Console, corpus: Corpus) -> None:
-    table = Table(box=None, show_header=False, padding=(0, 2), pad_edge=False)
-    for name, value in corpus_lines(corpus):
-        table.add_row(Text(name, style="dim"), Text(value))
+    table = _named_numbers(corpus_lines(corpus))
     if corpus.id_bands:
         most = max(corpus.id_bands, default=0) or 1
-        bars = "".join(_HEIGHTS[min(8, round(8 * (count / most) ** 0.25) if count else 0)] for count in corpus.id_bands)
+        bars = "".join(BARS[min(8, round(8 * (count / most) ** 0.25) if count else 0)] for count in corpus.id_bands)
         table.add_row(Text(f"ids 0 to {corpus.id_limit - 1:,}", style="dim"), Text(bars, style="cyan"))
     print_section(console, "The corpus", [table])
     if len(corpus.shards) > 1:
@@ -225,10 +221,14 @@ def _print_summary(console: Console, batch: BatchSummary) -> None:
     console.print(
         Text.assemble((batch.path, "bold"), f" ({', '.join(batch.formats)}), purpose: {batch.purpose}{inferred}")
     )
+    console.print(Padding(_named_numbers(numbers(batch)), (0, 0, 0, 2)))
+
+
+def _named_numbers(lines: Iterable[tuple[str, str]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2), pad_edge=False)
-    for name, value in numbers(batch):
+    for name, value in lines:
         table.add_row(Text(name, style="dim"), value)
-    console.print(Padding(table, (0, 0, 0, 2)))
+    return table
 
 
 def _finding(finding: BatchFinding) -> Text:
@@ -359,7 +359,8 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     provenance = "as they were recorded" if answer.source == "recorded" else "drawn again as the sampler drew them"
     console.print(Text(f"step {answer.step}: {counted(answer.row_count, 'row')}, {provenance}", style="bold"))
     for batch in answer.batches[:MOST_BATCHES]:
-        console.print(Text(f"  {_batch_label(batch)}: {_listed([str(row) for row in batch.rows])}"))
+        epoch = "" if batch.epoch is None else f"pass {batch.epoch}, "
+        console.print(Text(f"  {epoch}rank {batch.rank}: {_listed(list(map(str, batch.rows)))}"))
     if len(answer.batches) > MOST_BATCHES:
         console.print(Text(f"  and {counted(len(answer.batches) - MOST_BATCHES, 'more micro-batch')}: --json"))
     shown = [row for row in answer.rows if row.odd or row.text][:MOST_ROWS]
@@ -373,10 +374,6 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     print_section(console, "Found in these rows alone", found)
     print_section(console, "Rests on", bullets(answer.basis))
     print_section(console, "Notes", bullets(answer.notes))
-
-
-def _batch_label(batch: FedBatch) -> str:
-    return f"rank {batch.rank}" if batch.epoch is None else f"pass {batch.epoch}, rank {batch.rank}"
 
 
 def _listed(ids: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -76,18 +77,13 @@ def _shorter(sheet: Sheet) -> Iterator[Sheet]:
             yield sheet
 
 
-def _briefly(kept: Callable[[QuantityFact], bool]) -> Step:
-    """Return the step that tells the last quantity that is not kept by its first and last values alone."""
-
-    def brief(sheet: Sheet) -> Sheet:
-        for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
-            if not kept(quantity_fact) and (short := _sheet_lines_brief(quantity_fact)) != quantity_fact:
-                return sheet.model_copy(
-                    update={"quantities": [*sheet.quantities[:place], short, *sheet.quantities[place + 1 :]]}
-                )
-        return sheet
-
-    return brief
+def _briefly(kept: Callable[[QuantityFact], bool], sheet: Sheet) -> Sheet:
+    """Tell the last quantity that is not kept by its first and last values alone."""
+    for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
+        if not kept(quantity_fact) and (short := _sheet_lines_brief(quantity_fact)) != quantity_fact:
+            quantities = [*sheet.quantities[:place], short, *sheet.quantities[place + 1 :]]
+            return sheet.model_copy(update={"quantities": quantities})
+    return sheet
 
 
 def _sheet_lines_brief(quantity: QuantityFact) -> QuantityFact:
@@ -100,22 +96,14 @@ def _ends(curve: CurveFact) -> str:
     return f"{name}: {last}" if first == last else f"{name}: {first} to {last}"
 
 
-def _without_columns(kept: Callable[[QuantityFact], bool]) -> Step:
-    """Return the step that leaves out the last quantity that is not kept, and names it."""
-
-    def fewer(sheet: Sheet) -> Sheet:
-        for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
-            if not kept(quantity_fact):
-                left = [*sheet.quantities[:place], *sheet.quantities[place + 1 :]]
-                return sheet.model_copy(
-                    update={
-                        "quantities": left,
-                        "not_judged": _also_logged(quantity_fact.curves[0].name, sheet.not_judged),
-                    }
-                )
-        return sheet
-
-    return fewer
+def _without_columns(kept: Callable[[QuantityFact], bool], sheet: Sheet) -> Sheet:
+    """Leave out the last quantity that is not kept, and name it."""
+    for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
+        if not kept(quantity_fact):
+            left = [*sheet.quantities[:place], *sheet.quantities[place + 1 :]]
+            named = _also_logged(quantity_fact.curves[0].name, sheet.not_judged)
+            return sheet.model_copy(update={"quantities": left, "not_judged": named})
+    return sheet
 
 
 def _also_logged(name: str, lines: Iterable[str]) -> list[str]:
@@ -125,39 +113,27 @@ def _also_logged(name: str, lines: Iterable[str]) -> list[str]:
     return [*(line for line in lines if not line.startswith(_ALSO)), shorten(also, 300)]
 
 
-def _fewer_settings(least: int) -> Step:
-    """Return the step that leaves out the last setting whose value is usual, but for so many."""
-
-    def fewer(sheet: Sheet) -> Sheet:
-        usual = [at for at, setting_fact in enumerate(sheet.settings) if not setting_fact.usual]
-        if len(usual) <= least:
-            return sheet
-        return sheet.model_copy(
-            update={"settings": [setting_fact for at, setting_fact in enumerate(sheet.settings) if at != usual[-1]]}
-        )
-
-    return fewer
+def _fewer_settings(least: int, sheet: Sheet) -> Sheet:
+    """Leave out the last setting whose value is usual, but for so many."""
+    usual = [at for at, setting_fact in enumerate(sheet.settings) if not setting_fact.usual]
+    if len(usual) <= least:
+        return sheet
+    settings = [setting_fact for at, setting_fact in enumerate(sheet.settings) if at != usual[-1]]
+    return sheet.model_copy(update={"settings": settings})
 
 
-def _fewer_events(least: int) -> Step:
-    """Return the step that leaves out the smallest jump at which no finding begins, but for so many."""
-
-    def fewer(sheet: Sheet) -> Sheet:
-        jumps = [event for event in sheet.events if not event.findings and event.size]
-        if len(jumps) <= least:
-            return sheet
-        smallest = min(jumps, key=lambda jump: jump.size)
-        return sheet.model_copy(update={"events": [event for event in sheet.events if event is not smallest]})
-
-    return fewer
+def _fewer_events(least: int, sheet: Sheet) -> Sheet:
+    """Leave out the smallest jump at which no finding begins, but for so many."""
+    jumps = [event for event in sheet.events if not event.findings and event.size]
+    if len(jumps) <= least:
+        return sheet
+    smallest = min(jumps, key=lambda jump: jump.size)
+    return sheet.model_copy(update={"events": [event for event in sheet.events if event is not smallest]})
 
 
 def _shorter_events(sheet: Sheet) -> Sheet:
-    return sheet.model_copy(
-        update={
-            "events": [event.model_copy(update={"text": shorten(event.text, LONGEST_EVENT)}) for event in sheet.events]
-        }
-    )
+    events = [event.model_copy(update={"text": shorten(event.text, LONGEST_EVENT)}) for event in sheet.events]
+    return sheet.model_copy(update={"events": events})
 
 
 def _shorter_facts(sheet: Sheet) -> Sheet:
@@ -180,10 +156,10 @@ def _decides(quantity_fact: QuantityFact) -> bool:
 
 
 _STEPS: tuple[Step, ...] = (
-    _fewer_settings(36), _briefly(_matters), _fewer_settings(20), _fewer_events(LEAST_EVENTS),
-    _without_columns(_matters), _fewer_settings(12), _shorter_events, _shorter_facts, _briefly(_decides),
-    _fewer_events(1),
-    _fewer_settings(4), _without_columns(_decides), _fewer_names,
+    partial(_fewer_settings, 36), partial(_briefly, _matters), partial(_fewer_settings, 20),
+    partial(_fewer_events, LEAST_EVENTS), partial(_without_columns, _matters), partial(_fewer_settings, 12),
+    _shorter_events, _shorter_facts, partial(_briefly, _decides), partial(_fewer_events, 1),
+    partial(_fewer_settings, 4), partial(_without_columns, _decides), _fewer_names,
 )  # fmt: skip
 """What is left out, in this order."""
 
@@ -247,11 +223,9 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
     leader, *others = diagnosis.hypotheses
     rivals = (other.probability for other in others if other.cause != OTHER)
     return (
-        (
-            leader.cause == SOUND
-            and leader.probability >= CLEARLY_HEALTHY
-            and max(rivals, default=0.0) <= MAX_RIVAL_PROBABILITY
-        )
+        leader.cause == SOUND
+        and leader.probability >= CLEARLY_HEALTHY
+        and max(rivals, default=0.0) <= MAX_RIVAL_PROBABILITY
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
         and diagnosis.verdict.kind != "not judged"
@@ -321,13 +295,8 @@ def _judged(diagnosis: Diagnosis, most: _AnswerLimits) -> Diagnosis:
         verdict=diagnosis.verdict,
         run=_brief(diagnosis.run),
         findings=[
-            Finding(
-                symptom=finding.symptom,
-                state=finding.state,
-                summary=finding.summary,
-                steps=finding.steps[:MAX_FINDING_STEPS],
-            )
-            for finding in shown
+            Finding(symptom=seen.symptom, state=seen.state, summary=seen.summary, steps=seen.steps[:MAX_FINDING_STEPS])
+            for seen in shown
         ],
         hypotheses=hypotheses,
         next_steps=steps,

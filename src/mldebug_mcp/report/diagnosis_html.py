@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from mldebug_mcp.report.sections import (
     what_was_read,
     worth_showing,
 )
-from mldebug_mcp.report.web_page import block_html, prose, web_page, write_file
+from mldebug_mcp.report.web_page import block_html, prose, web_page
 
 # The sheet of a run as HTML: what ran, its settings, a line per quantity, and what happened when.
 
@@ -54,28 +54,28 @@ SHEET_STYLE = """
 """
 
 
-def ran_html(sheet: Sheet) -> str:
-    """Return what ran, how much of the plan, and how the log ends."""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in sheet.ran)
-    return f"<ul class=ran>{lines}</ul>" if lines else ""
+def list_html(items: Iterable[str], kind: str = "") -> str:
+    """Return items that are HTML already as a list of a kind; nothing where there are none."""
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    return f"<ul{kind and f' class={kind}'}>{listed}</ul>" if listed else ""
 
 
 def settings_html(sheet: Sheet, shown: Section) -> str:
     """Return the settings: unusual ones marked with what is usual, then those in use, and all of them folded."""
-    marked = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings if setting.usual)
-    used = "".join(f"<li>{escape(line)}</li>" for line in shown.lines if line not in shown.marked)
-    items = f"<ul class=settings>{marked}{used}</ul>" if marked or used else ""
-    every = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings)
-    return f"{items}<details><summary>all settings</summary><ul class=settings>{every}</ul></details>" if every else ""
+    marked = [_setting(setting) for setting in sheet.settings if setting.usual]
+    used = [escape(line) for line in shown.lines if line not in shown.marked]
+    every = list_html(map(_setting, sheet.settings), "settings")
+    folded = f"<details><summary>all settings</summary>{every}</details>" if every else ""
+    return list_html([*marked, *used], "settings") + folded
 
 
 def quantities_html(sheet: Sheet) -> str:
     """Return a line for each quantity that was logged."""
-    items = ""
-    for quantity in sheet.quantities:
-        first, *others = quantity.parts or [quantity.name]
-        items += f"<li>{escape(first)}{''.join(f'<p class=dim>{escape(part)}</p>' for part in others)}</li>"
-    return f"<ul class=quantities>{items}</ul>" if items else ""
+    lines = (quantity.parts or [quantity.name] for quantity in sheet.quantities)
+    return list_html(
+        (escape(first) + "".join(f"<p class=dim>{escape(part)}</p>" for part in others) for first, *others in lines),
+        "quantities",
+    )
 
 
 def events_html(sheet: Sheet, step_name: str) -> str:
@@ -179,12 +179,6 @@ def _rounded(values: Floats) -> list[float]:
     ]
 
 
-def opinions_html(diagnosis: Diagnosis) -> str:
-    """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
-    lines = opinion_lines(diagnosis)
-    return f'<ul class="opinions">{"".join(f"<li>{prose(line)}</li>" for line in lines)}</ul>' if lines else ""
-
-
 def section(title: str, body: str) -> str:
     """Return a titled part of a page; nothing where there is nothing in it."""
     return f"<h2>{escape(title)}</h2>{body}" if body else ""
@@ -193,11 +187,6 @@ def section(title: str, body: str) -> str:
 def paragraph(text: str, kind: str = "") -> str:
     """Return text of ours as a paragraph."""
     return f'<p class="{kind}">{prose(text)}</p>' if kind else f"<p>{prose(text)}</p>"
-
-
-def picture_html(panel: Panel, run: Run) -> str:
-    """Return a panel with the key to its curves."""
-    return f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
 
 
 def panel_html(panel: Panel, run: Run) -> str:
@@ -273,9 +262,7 @@ def hypotheses_html(diagnosis: Diagnosis) -> str:
 def _hypothesis(hypothesis: Hypothesis, *, folded: bool) -> str:
     sides = {"for it": reasons_of(hypothesis, +1, whole=True), "against it": reasons_of(hypothesis, -1, whole=True)}
     facts = "".join(
-        f"<p class=dim>{side}:</p><ul class=dim>{''.join(f'<li>{prose(fact)}</li>' for fact in some)}</ul>"
-        for side, some in sides.items()
-        if some
+        f"<p class=dim>{side}:</p>{list_html(map(prose, some), 'dim')}" for side, some in sides.items() if some
     )
     title = f": {prose(title_of(hypothesis))}" if title_of(hypothesis) else ""
     fix = paragraph(f"the usual fix: {hypothesis.fix}", "dim") if hypothesis.fix and hypothesis.because else ""
@@ -351,20 +338,6 @@ _TOOLS = (
 )
 
 
-def write_diagnosis_html(
-    diagnosis: Diagnosis,
-    run: Run,
-    path: str | Path,
-    reference: Run | None = None,
-) -> None:
-    """Write the diagnosis as a page that opens anywhere.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    write_file(path, diagnosis_html(diagnosis, run, reference))
-
-
 def diagnosis_html(
     diagnosis: Diagnosis,
     run: Run,
@@ -377,28 +350,20 @@ def diagnosis_html(
     A `live` page asks the server that it came from for a newer one.
     """
     parts = page_parts(diagnosis, run, reference)
-    return (
-        live_html(diagnosis.run.path, parts)
-        if live
-        else web_page(diagnosis.run.path, parts, _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, _script())
-    )
+    if live:
+        return live_html(diagnosis.run.path, parts)
+    return web_page(diagnosis.run.path, parts, _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, _script("numbers.js", "curves.js"))
 
 
 def live_html(title: str, parts: list[str]) -> str:
     """Return a page that is shown until a server has a newer one."""
     status = "<p id=live class=dim role=status></p>"
-    return web_page(
-        title,
-        [status, *parts],
-        _DIAGNOSIS_HTML_STYLE + SHEET_STYLE,
-        f"{_script()}\n{_asset('live.js')}",
-        calls_home=True,
-    )
+    script = _script("numbers.js", "curves.js", "live.js")
+    return web_page(title, [status, *parts], _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, script, calls_home=True)
 
 
-def _script() -> str:
-    """Return the script that draws the curves of a page."""
-    return f'"use strict";\n{_asset("numbers.js")}\n{_asset("curves.js")}'
+def _script(*names: str) -> str:
+    return "\n".join(('"use strict";', *map(_asset, names)))
 
 
 def _asset(name: str) -> str:
@@ -414,8 +379,8 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
     return [
         f"<h1>{escape(diagnosis.run.title)}</h1>",
         block_html(verdict_block(diagnosis)),
-        opinions_html(diagnosis),
-        ran_html(diagnosis.sheet),
+        list_html(map(prose, opinion_lines(diagnosis)), "opinions"),
+        list_html(map(escape, diagnosis.sheet.ran), "ran"),
         *([_TOOLS, *pictures] if pictures else []),
         section("Seen in the log", findings_html(diagnosis, noteworthy)),
         section("Tried before", "".join(paragraph(tried.line()) for tried in diagnosis.tried)),
@@ -466,10 +431,13 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     Its colours are those of the notebook, light or dark; its rules hold for itself alone.
     """
     noteworthy = worth_showing(diagnosis.findings)
-    drawn = panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
+    pictures = "".join(
+        f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
+        for panel in panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
+    )
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.title)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
-        f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(panel, run) for panel in drawn)}"
+        f"{block_html(verdict_block(diagnosis))}{pictures}"
         f"{findings_html(diagnosis, noteworthy)}{hypotheses_html(diagnosis)}</div>"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 
 from mldebug_mcp.core.lazy import dataclass
@@ -186,8 +187,15 @@ def _finding_lines(diagnosis: Diagnosis, section: Section, width: int) -> list[L
     whole = [text for finding in findings for text in _first_lines(_finding(finding, width), width)]
     if len(whole) < MAX_FINDINGS_WHOLE:
         return whole
-    short = [_cropped([_in_one_line(finding)], width)[0] for finding in findings[: MAX_FINDINGS_WHOLE - 3]]
-    others = ", ".join(finding.symptom for finding in findings[len(short) :])
+    shown = findings[: MAX_FINDINGS_WHOLE - 3]
+    short = _cropped(
+        [
+            line((f"  {finding.symptom}:", "bold red"), finding_line(finding).removeprefix(f"{finding.symptom}:"))
+            for finding in shown
+        ],
+        width,
+    )
+    others = ", ".join(finding.symptom for finding in findings[len(shown) :])
     return [*short, *(_first_lines(_wrapped(f"also: {others}", width), width) if others else [])]
 
 
@@ -204,10 +212,6 @@ def _first_lines(lines: list[Line], width: int) -> list[Line]:
         return lines
     *shown, last = lines[:MAX_LINES_OF_FINDING]
     return [*shown, Line((*last.pieces, (" …", ""))).cropped(width, "…")]
-
-
-def _in_one_line(finding: Finding) -> Line:
-    return line((f"  {finding.symptom}:", "bold red"), finding_line(finding).removeprefix(f"{finding.symptom}:"))
 
 
 def _compared(diagnosis: Diagnosis, width: int) -> list[Line]:
@@ -268,12 +272,7 @@ def _cropped(lines: Sequence[Line], width: int) -> list[Line]:
 def _wrapped(text: str, width: int, indent: int = 2) -> list[Line]:
     """Return a text on lines of the width, indented; a word that is longer is cut."""
     room = max(8, width - indent)
-    lines: list[str] = []
-    for word in text.split():
-        if lines and len(lines[-1]) + 1 + len(word) <= room:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
+    lines = textwrap.wrap(" ".join(text.split()), room, break_long_words=False, break_on_hyphens=False)
     return _cropped([line(f"{' ' * indent}{part}") for part in lines], width)
 
 

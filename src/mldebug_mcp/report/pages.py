@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +35,7 @@ from mldebug_mcp.models.data import (
     TokenView,
 )
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.chart import COLOURS, GRID, ONSET, figure_class
+from mldebug_mcp.report.chart import COLOURS, GRID, ONSET, figure_class, png_of, points_of
 from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.curves import Scale, scale_of
 from mldebug_mcp.report.data_terminal import (
@@ -48,7 +47,7 @@ from mldebug_mcp.report.data_terminal import (
     row_heading,
     shard_lines,
 )
-from mldebug_mcp.report.diagnosis_html import diagnosis_html
+from mldebug_mcp.report.diagnosis_html import diagnosis_html, list_html, section
 from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_lines
 from mldebug_mcp.report.sections import block_of
 from mldebug_mcp.report.web_page import WIDE_PICTURE_WIDTH, block_html, for_both_widths, prose, web_page, write_file
@@ -69,15 +68,6 @@ td:first-child { color: var(--dim); }
 """
 
 
-def write_page(inspection: BatchInspection, path: str | Path) -> None:
-    """Write the inspection as a page.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    write_file(path, page(inspection))
-
-
 def page(inspection: BatchInspection) -> str:
     """Return the page. All text from the batch is escaped."""
     batch = inspection.batch
@@ -86,7 +76,7 @@ def page(inspection: BatchInspection) -> str:
     )
     parts = [
         f"<h1>{escape(batch.path)}</h1>{block_html(block_of(inspection.at_a_glance))}",
-        _table(batch),
+        _table([("purpose", batch.purpose + inferred_purpose(batch)), *numbers(batch)]),
         f"<h2>{found_title(batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
@@ -100,10 +90,14 @@ def page(inspection: BatchInspection) -> str:
     return web_page(batch.path, parts, _BATCH_HTML_STYLE)
 
 
-def _table(batch: BatchSummary) -> str:
-    lines = [("purpose", batch.purpose + (inferred_purpose(batch))), *numbers(batch)]
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in lines)
-    return f"<table>{rows}</table>"
+def _table(rows: Iterable[Sequence[str]], kind: str = "") -> str:
+    """Return a table whose first column is of a kind, such as number."""
+    lines = (
+        f"<tr><td{kind and f' class={kind}'}>{escape(first)}</td>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}"
+        "</tr>"
+        for first, *rest in rows
+    )
+    return f"<table>{''.join(lines)}</table>"
 
 
 PICTURE_HEIGHT = 120
@@ -115,8 +109,7 @@ LETTER_WIDTH = 0.62
 def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
     """Return what a corpus holds, with the lengths of its documents and its ids drawn as bars."""
     listed = [*corpus_lines(corpus), *(shard_lines(corpus) if len(corpus.shards) > 1 else [])]
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in listed)
-    parts = [f"<h2>The corpus</h2><table>{rows}</table>"]
+    parts = [f"<h2>The corpus</h2>{_table(listed)}"]
     lengths = {span: count for span, count in batch.lengths.histogram.items() if count}
     if corpus.rows_are == "documents" and len(lengths) > 1:
         parts.append("<h3>Documents by their tokens</h3>" + _bars(list(lengths.items()), "tokens", "documents"))
@@ -301,8 +294,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f"<h2>{escape(title)}</h2><ul>{items}</ul>" if items else ""
+    return section(title, list_html(map(escape, lines)))
 
 
 def _filters(rows: Iterable[RunRow]) -> str:
@@ -380,7 +372,6 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     share = (step - step[0]) / (step[-1] - step[0] or 1.0)
     finite = np.isfinite(value)
     x, y = CURVE_WIDTH * share, CURVE_HEIGHT * (1 - scales[row.curve_metric].share(np.where(finite, value, 0.0)))
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b, shown in zip(x.tolist(), y.tolist(), finite, strict=True) if shown)
     mark = f'y="11" text-anchor="middle" font-size="12" fill="{ONSET}">\u00d7</text>'
     lost = "".join(f'<text x="{a:.1f}" {mark}' for a in x[~finite].tolist())
     onset = ""
@@ -394,7 +385,8 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     axis = f"{escape(shorten(row.curve_metric, 40))} over {escape(row.step_name)} {first} to {last}"
     return (
         f'<svg viewBox="0 -2 {CURVE_WIDTH} {CURVE_HEIGHT + 4}" role="img" aria-label="{escape(label)}">{onset}'
-        f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'
+        f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" '
+        f'points="{points_of(x[finite], y[finite])}"/>'
         f"{lost}</svg><p class=dim>{axis}</p>"
     )
 
@@ -431,11 +423,11 @@ def timelines(snapshot: MemorySnapshot) -> list[Timeline]:
     return found
 
 
-def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
-    """Draw one panel per device and save the picture as a PNG.
+def memory_png(snapshot: MemorySnapshot) -> bytes:
+    """Return a PNG with one panel per device.
 
     Raises:
-        InputError: nothing was recorded, or the file cannot be written.
+        InputError: nothing was recorded.
         MissingExtraError: matplotlib is not installed.
     """
     drawn = timelines(snapshot)
@@ -444,9 +436,7 @@ def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
     for timeline, panel in zip(drawn, axes, strict=True):
         _draw(panel, timeline)
     axes[-1].set_xlabel("event of the allocator")
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png")
-    write_file(path, picture.getvalue())
+    return png_of(figure)
 
 
 def _draw(panel: Axes, timeline: Timeline) -> None:
@@ -515,11 +505,6 @@ p, li { overflow-wrap: anywhere; }
 GRID_LINES = 4
 
 
-def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
-    """Write the report as a page that opens anywhere; raises InputError if the file cannot be written."""
-    write_file(path, memory_html(snapshot, report))
-
-
 def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     """Return the page."""
     read = report.snapshot
@@ -541,17 +526,15 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
             for finding in report.findings
         ),
         "<h2>Who holds it</h2>",
-        _memory_table(
+        _table(
             (
-                size(allocation.bytes),
-                f"{allocation.count}×",
-                allocation.category,
-                " ← ".join(allocation.stack) or allocation.site,
-            )
-            for allocation in report.top_allocations
+                (size(held.bytes), f"{held.count}×", held.category, " ← ".join(held.stack) or held.site)
+                for held in report.top_allocations
+            ),
+            "number",
         ),
         "<h2>What would save how much</h2>",
-        _memory_table((size(lever.saves_bytes), lever.lever, lever.how, "") for lever in report.levers),
+        _table(((size(lever.saves_bytes), lever.lever, lever.how, "") for lever in report.levers), "number"),
         *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
     ]
     return web_page(f"GPU memory: {read.path}", parts, _STYLE)
@@ -561,14 +544,6 @@ def _peak(read: MemoryTotals) -> str:
     if not read.peak_allocated_bytes:
         return "the peak is not known, without a history"
     return f"peak {size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved"
-
-
-def _memory_table(rows: Iterable[tuple[str, ...]]) -> str:
-    lines = (
-        f"<tr><td class=number>{escape(first)}</td>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>"
-        for first, *rest in rows
-    )
-    return f"<table>{''.join(lines)}</table>"
 
 
 def _picture(timeline: Timeline) -> str:
@@ -586,24 +561,21 @@ def _picture(timeline: Timeline) -> str:
 
 def _drawn(timeline: Timeline, width: int) -> str:
     top = float(np.max(timeline.reserved, initial=max(1, timeline.peak_bytes))) * 1.08
-    below = np.zeros(len(timeline.moments), np.int64)
+    across, below = _x(timeline, timeline.moments, width), np.zeros(len(timeline.moments), np.int64)
     shapes = []
     for category, byte_counts in timeline.held.items():
         name = category.label.replace("_", " ")
-        points = _band(timeline, below, below + byte_counts, (top, width))
+        points = points_of(np.append(across, across[::-1]), _y(np.append(below + byte_counts, below[::-1]), top))
         title = f"{name}: up to {size(int(byte_counts.max()))}"
         shapes.append(
             f'<polygon fill="{CATEGORY_COLOURS[category]}" points="{points}"><title>{title}</title></polygon>'
         )
         below = below + byte_counts
-    line = " ".join(
-        f"{_x(timeline, m, width):.1f},{_y(r, top):.1f}"
-        for m, r in zip(timeline.moments.tolist(), timeline.reserved.tolist(), strict=True)
-    )
+    line = points_of(across, _y(timeline.reserved, top))
     shapes.append(f'<polyline fill="none" stroke="currentColor" stroke-dasharray="4 3" points="{line}"/>')
     grid = [_grid_line(top * number / GRID_LINES, top, width) for number in range(GRID_LINES + 1)]
-    marks = [_failure(_x(timeline, moment, width)) for moment in timeline.failures[:20].tolist()]
-    x, y = _x(timeline, timeline.peak, width), _y(timeline.peak_bytes, top)
+    marks = [_failure(x) for x in _x(timeline, timeline.failures[:20], width).tolist()]
+    x, y = float(_x(timeline, np.array(timeline.peak), width)), float(_y(np.array(timeline.peak_bytes), top))
     anchor = "end" if x > width * 0.7 else "start"
     marks.append(
         f'<path d="M{x:.1f} {y:.1f} l-5 -9 h10 z" fill="currentColor"/><text x="{x:.1f}" y="{y - 12:.1f}" '
@@ -625,29 +597,16 @@ def _failure(x: float) -> str:
     return f"{line}<text {place}>out of memory</text>"
 
 
-def _x(timeline: Timeline, moment: int, width: int) -> float:
-    return TIMELINE_LEFT_MARGIN + (width - TIMELINE_LEFT_MARGIN) * max(0, moment) / max(1, timeline.events)
+def _x(timeline: Timeline, moments: Ints, width: int) -> Floats:
+    return TIMELINE_LEFT_MARGIN + (width - TIMELINE_LEFT_MARGIN) * np.maximum(0, moments) / max(1, timeline.events)
 
 
-def _y(byte_count: float, top: float) -> float:
-    return TIMELINE_HEIGHT * (1 - byte_count / top)
-
-
-def _band(timeline: Timeline, below: Ints, above: Ints, scale: tuple[float, int]) -> str:
-    top, width = scale
-    up = [
-        f"{_x(timeline, m, width):.1f},{_y(h, top):.1f}"
-        for m, h in zip(timeline.moments.tolist(), above.tolist(), strict=True)
-    ]
-    down = [
-        f"{_x(timeline, m, width):.1f},{_y(h, top):.1f}"
-        for m, h in zip(timeline.moments.tolist(), below.tolist(), strict=True)
-    ]
-    return " ".join(up + down[::-1])
+def _y(byte_counts: Ints | Floats, top: float) -> Floats:
+    return TIMELINE_HEIGHT * (1 - byte_counts / top)
 
 
 def _grid_line(byte_count: float, top: float, width: int) -> str:
-    y = _y(byte_count, top)
+    y = TIMELINE_HEIGHT * (1 - byte_count / top)
     return (
         f'<line x1="{TIMELINE_LEFT_MARGIN}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
         f'<text x="{TIMELINE_LEFT_MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{size(byte_count)}</text>'

@@ -34,13 +34,12 @@ from mldebug_mcp.models.runs import (
     Sweep,
 )
 from mldebug_mcp.report.console import bullets, console_for, plain_table, print_first, print_lines, print_section
-from mldebug_mcp.report.curves import Scale, curve_lines, scale_of
+from mldebug_mcp.report.curves import BARS, NOT_FINITE, Scale, curve_lines, scale_of
 from mldebug_mcp.report.diagnosis_screen import opinion_lines, verdict_lines
 from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.sections import (
     ONCE_CHECKED,
     SHOWN_STEPS,
-    Section,
     also_for,
     hypotheses_shown,
     leading_citations,
@@ -171,8 +170,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
 
 
 PICTURE_ROWS = 6
-_BARS = " ▁▂▃▄▅▆▇█"
-_NOT_FINITE = "×"
 _LABEL_COLUMNS = 10
 _MIN_BAR_ROW_SHARE = 0.125
 """Of a row: the lowest value is seen."""
@@ -229,7 +226,7 @@ def picture(values: MetricValues, width: int) -> list[str]:
     rows = []
     for row in range(PICTURE_ROWS - 1, -1, -1):
         cells = "".join(
-            _NOT_FINITE if height is None else _BARS[int(np.clip(8 * (height - row), 0, 8))] for height in heights
+            NOT_FINITE if height is None else BARS[int(np.clip(8 * (height - row), 0, 8))] for height in heights
         )
         label = {PICTURE_ROWS - 1: figure(float(finite.max())), 0: figure(float(finite.min()))}.get(row, "")
         rows.append(f"  {label:>{_LABEL_COLUMNS}} {cells}")
@@ -327,7 +324,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: b
     console.print(Text.assemble("\n", (shorten(read.path, 400), "bold"), f": {what_was_read(diagnosis, run)}"))
     print_lines(console, (text.cropped(console.width) for text in curve_lines(run, diagnosis, console.width)))
     for section in observed(diagnosis, whole=True):
-        print_section(console, section.title, _lines(section))
+        lines = [Text(line, style="yellow" if line in section.marked else "") for line in section.lines]
+        print_section(console, section.title, lines)
     if diagnosis.comparison is not None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
     _print_hypotheses(console, diagnosis, bits=bits)
@@ -336,21 +334,10 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: b
         steps.append(Text(ONCE_CHECKED, style="dim"))
     print_section(console, "Check next", steps)
     print_section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
-    print_section(
-        console,
-        "Not logged, but would have helped",
-        [_to_log(metric_to_log) for metric_to_log in diagnosis.what_to_log],
-    )
-    print_section(
-        console,
-        "Practitioners on this",
-        [citation_text(citation) for citation in leading_citations(diagnosis.hypotheses)],
-    )
+    print_section(console, "Not logged, but would have helped", list(map(_to_log, diagnosis.what_to_log)))
+    citations = leading_citations(diagnosis.hypotheses)
+    print_section(console, "Practitioners on this", list(map(citation_text, citations)))
     print_section(console, "Notes", bullets(notes_on(diagnosis, whole=True)))
-
-
-def _lines(section: Section) -> list[Text]:
-    return [Text(line, style="yellow" if line in section.marked else "") for line in section.lines]
 
 
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:

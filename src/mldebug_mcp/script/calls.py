@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar, overload
 
 MAX_NODES = 400_000
 """Nodes of a syntax tree that are looked at. Chosen: a file of 40,000 lines."""
@@ -38,7 +38,7 @@ class Call:
     @property
     def method(self) -> str:
         """The last part of the name."""
-        return self.name.rpartition(".")[2]
+        return last_part(self.name)
 
     @property
     def owner(self) -> str:
@@ -46,9 +46,18 @@ class Call:
         return self.name.rpartition(".")[0]
 
     @property
-    def keywords(self) -> Mapping[str, ast.expr]:
+    def keywords(self) -> dict[str, ast.expr]:
         """The keyword arguments."""
-        return {keyword.arg: keyword.value for keyword in self.node.keywords if keyword.arg}
+        return keywords_of(self.node)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it is given a `**mapping`."""
+        return any(keyword.arg is None for keyword in self.node.keywords)
+
+    def is_within(self, other: Call) -> bool:
+        """Say whether it stands in the function of another call, and in the loops around that."""
+        return self.function == other.function and self.loops[: len(other.loops)] == other.loops
 
     def constant(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument that is a constant; None where it is none or is not given."""
@@ -56,10 +65,7 @@ class Call:
 
     def argument(self, name: str, place: int | None = None) -> ast.expr | None:
         """Return what is given for a parameter, by its name or by its place; None where it is not given."""
-        value = self.keywords.get(name)
-        if value is None and place is not None and 0 <= place < len(self.node.args):
-            value = self.node.args[place]
-        return value
+        return argument_of(self.node, name, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,16 @@ class Assignment:
     adds: bool = False
     conditions: tuple[str, ...] = ()
     place: int | None = None
+
+    @property
+    def made_by(self) -> str:
+        """The dotted name of what is called for the value; empty where it is something else."""
+        return dotted(self.value) if isinstance(self.value, ast.Call) else ""
+
+    @property
+    def last(self) -> str:
+        """The last part of the target."""
+        return last_part(self.target)
 
 
 @dataclass(slots=True)
@@ -117,13 +133,13 @@ class Script:
         """Return the assignment whose value an expression is; None where it is a part of one, or of none."""
         return next((assignment for assignment in self.assignments if assignment.value is node), None)
 
+    def made(self, name: str) -> list[Assignment]:
+        """Return the assignments of a name."""
+        return [assignment for assignment in self.assignments if assignment.target == name]
+
     def assigned(self, name: str, before: int | None = None) -> Assignment | None:
         """Return the last assignment of a name, before a place in the order where one is given."""
-        found = [
-            assignment
-            for assignment in self.assignments
-            if assignment.target == name and (before is None or assignment.order <= before)
-        ]
+        found = [made for made in self.made(name) if before is None or made.order <= before]
         return found[-1] if found else None
 
 
@@ -277,8 +293,13 @@ def _goes_on_early(node: ast.stmt) -> TypeGuard[ast.If]:
     return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Continue)
 
 
+def is_operation(node: ast.AST | None, *operators: type[ast.operator]) -> TypeGuard[ast.BinOp]:
+    """Say whether an expression computes of two values by one of some operators: `a - b` by `ast.Sub`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, operators)
+
+
 def _has_modulo(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node))
+    return any(is_operation(part, ast.Mod) for part in ast.walk(node))
 
 
 def negation(test: ast.expr) -> str:
@@ -287,7 +308,7 @@ def negation(test: ast.expr) -> str:
         return ast.unparse(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotEq):
         return ast.unparse(ast.Compare(test.left, [ast.Eq()], test.comparators))
-    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+    if is_operation(test, ast.Mod):
         return f"{ast.unparse(test)} == 0"
     return f"not ({ast.unparse(test)})"
 
@@ -332,15 +353,76 @@ def constant_of(node: ast.expr | None) -> object:
 def parameters_of(node: ast.AST | None) -> list[str]:
     """Return the names of what a function, or a class by its `__init__`, is given by place, without `self`."""
     if isinstance(node, ast.ClassDef):
-        node = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
+        node = method_of(node, "__init__")
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return []
     return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
 
 
-def calls_within(node: ast.AST) -> list[ast.Call]:
-    """Return the calls in a piece of code."""
-    return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+def last_name(node: ast.AST) -> str:
+    """Return the last part of the name of what is called or assigned: "step" of `self.optimizer.step()`."""
+    return last_part(dotted(node))
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def called_name(node: ast.AST | None) -> str:
+    """Return the last part of the name of what an expression calls; empty for any other expression."""
+    return last_name(node) if isinstance(node, ast.Call) else ""
+
+
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Return all that a call is given, by place and by name."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def argument_of(node: ast.AST, name: str, place: int | None = None) -> ast.expr | None:
+    """Return what a call is given for a parameter, by its name or by its place; None where it is not given."""
+    given = keywords_of(node).get(name)
+    if given is None and place is not None and isinstance(node, ast.Call) and place < len(node.args):
+        return node.args[place]
+    return given
+
+
+def keywords_of(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the keyword arguments of a call; none for anything else."""
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    return {keyword.arg: keyword.value for keyword in keywords if keyword.arg}
+
+
+_Kind = TypeVar("_Kind", bound=ast.AST)
+_OtherKind = TypeVar("_OtherKind", bound=ast.AST)
+
+
+@overload
+def walk(node: ast.AST, kind: type[_Kind], /) -> Iterator[_Kind]: ...
+@overload
+def walk(node: ast.AST, kind: type[_Kind], other: type[_OtherKind], /) -> Iterator[_Kind | _OtherKind]: ...
+def walk(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the parts of a piece of code that are of some kinds."""
+    return (part for part in ast.walk(node) if isinstance(part, kinds))
+
+
+def operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
+    """Return what an expression is the sum of, by `ast.Add`, or the product of, by `ast.Mult`."""
+    if is_operation(node, operator):
+        return [*operands(node.left, operator), *operands(node.right, operator)]
+    return [node]
+
+
+def fields_in(definition: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the annotated fields of a class by name, each with its default; None without one."""
+    fields = (part for part in definition.body if isinstance(part, ast.AnnAssign))
+    return {part.target.id: part.value for part in fields if isinstance(part.target, ast.Name)}
+
+
+def method_of(definition: ast.AST | None, *names: str) -> ast.FunctionDef | None:
+    """Return the first method of a class that has one of some names; None without one, and for other parts of code."""
+    parts = definition.body if isinstance(definition, ast.ClassDef) else []
+    return next((part for part in parts if isinstance(part, ast.FunctionDef) and part.name in names), None)
 
 
 def calls_in(node: ast.AST) -> list[str]:
@@ -350,10 +432,45 @@ def calls_in(node: ast.AST) -> list[str]:
 
 def names_in(node: ast.AST) -> set[str]:
     """Return the plain names in a piece of a script."""
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node, ast.Name)}
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """Return the plain names that a piece of a script reads."""
+    return {name.id for name in walk(node, ast.Name) if isinstance(name.ctx, ast.Load)}
+
+
+def names_set(node: ast.AST) -> set[str]:
+    """Return the plain names that a piece of a script gives a value."""
+    return {name.id for name in walk(node, ast.Name) if isinstance(name.ctx, ast.Store)}
+
+
+def last_names(node: ast.AST) -> list[str]:
+    """Return the last parts of the names and attributes in a piece of a script."""
+    return [last_name(part) for part in walk(node, ast.Name, ast.Attribute)]
+
+
+def past_methods(node: ast.expr, names: Collection[str]) -> ast.expr:
+    """Return what stands before calls of methods of some names: `x` of `x.view(-1).float()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+        node = node.func.value
+    return node
 
 
 def values_returned(function: ast.AST | None) -> list[ast.expr | None]:
     """Return what each `return` of a function gives, None where it gives nothing; empty without a function."""
     nodes = ast.walk(function) if function is not None else ()
     return [node.value for node in nodes if isinstance(node, ast.Return)]
+
+
+def only_value(function: ast.AST | None) -> ast.expr | None:
+    """Return what a function gives where it has one `return`; None where it has several, or gives nothing."""
+    values = values_returned(function)
+    return values[0] if len(values) == 1 else None
+
+
+def part_of(value: ast.expr | None, place: int | None) -> ast.expr | None:
+    """Return the part of a tuple that is written out at a place; without a place the value itself."""
+    if place is None:
+        return value
+    return value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import constant_of, is_operation, last_name, last_names
 from mldebug_mcp.script.library import ELEMENTWISE
 
 DataKind = Literal[
@@ -84,19 +84,12 @@ NEARLY_INFINITE = re.compile(
 
 def agreed(several: Sequence[Facts]) -> Facts:
     """Return what holds for all of several."""
-    first = several[0]
-    same_places = all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several)
-    return Facts(
-        first.kind if all(facts.kind == first.kind for facts in several) else "",
-        first.hides if all(facts.hides == first.hides for facts in several) else "",
-        first.axis if all(facts.axis == first.axis for facts in several) else "",
-        first.source if same_places else "",
-        first.shifts if same_places else (),
-        first.part if all(facts.part == first.part for facts in several) else "",
-        first.reduced if all(facts.reduced == first.reduced for facts in several) else "",
-        *carried(several)[:2],
-        first.line or carried(several)[2],
-    )
+    first, (role, halves, line) = several[0], carried(several)
+    kept = {name: getattr(first, name) for name in ("kind", "hides", "axis", "part", "reduced")}
+    kept = {name: value for name, value in kept.items() if all(getattr(facts, name) == value for facts in several)}
+    if all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several):
+        kept |= {"source": first.source, "shifts": first.shifts}
+    return Facts(**kept, role=role, halves=halves, line=first.line or line)
 
 
 def flipped(facts: Facts) -> Facts:
@@ -131,7 +124,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
         return left if bool(value) is is_equal else flipped(left)
     if left.kind == "padded" and value == 0:
         return Facts("padding" if is_equal else "real", line=other.lineno)
-    if value == IGNORED_LABEL or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+    if value == IGNORED_LABEL or NOT_DATA.search(last_name(other)):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
 
@@ -339,16 +332,16 @@ def _calculated(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
         steps = [other for other in kinds if other in ("rows", "batches", "updates", "steps")]
         kind = steps[0] if len(steps) == 1 else "epochs" if "epochs" in kinds and plain else ""
     elif isinstance(node.op, ast.Div | ast.FloorDiv):
-        kind = _divided(left.kind, node.right, plain=plain)
+        kind = divided(left.kind, node.right, plain=plain)
     elif isinstance(node.op, ast.Add | ast.Sub):
         known = {other for other in kinds if other not in ("number", "")}
         kind = next(iter(known)) if len(known) == 1 and ("" not in kinds or plain) else ""
     return Facts(kind, line=line)
 
 
-def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
+def divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
     """Return what a quotient counts."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    names = last_names(by)
     accumulated = any(map(ACCUMULATED.search, names))
     if kind in ("rows", "length") and any(map(ROWS_OF_BATCH.search, names)):
         return "updates" if accumulated else "batches"
@@ -380,25 +373,15 @@ def cut(facts: Facts, node: ast.Subscript) -> Facts:
     slices = [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper)]
     if not slices:
         return facts
-    if len(slices) > 1 or not facts.source:
+    start, places = _start_of(slices[0].lower)
+    if len(slices) > 1 or not facts.source or places not in (0, 1):
         return replace(facts, source="", shifts=())
-    low = slices[0].lower
-    start, places = _start_of(low)
-    if places == 1:
-        return replace(facts, source=_source_from(facts.source, start), shifts=(*facts.shifts, node.lineno))
-    return (
-        replace(facts, source=_source_from(facts.source, start))
-        if places == 0
-        else replace(facts, source="", shifts=())
-    )
+    source = f"{facts.source}@{start}" if start else facts.source
+    return replace(facts, source=source, shifts=(*facts.shifts, node.lineno) if places else facts.shifts)
 
 
 def _is_new_axis(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is None
-
-
-def _source_from(source: str, start: str) -> str:
-    return f"{source}@{start}" if start else source
 
 
 def _start_of(low: ast.expr | None) -> tuple[str, int]:
@@ -408,7 +391,7 @@ def _start_of(low: ast.expr | None) -> tuple[str, int]:
     value = constant_of(low)
     if value is not None:
         return "", value if value in (0, 1) else -1
-    if isinstance(low, ast.BinOp) and isinstance(low.op, ast.Add) and constant_of(low.right) == 1:
+    if is_operation(low, ast.Add) and constant_of(low.right) == 1:
         return ast.unparse(low.left), 1
     return ast.unparse(low), 0
 
@@ -489,7 +472,7 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
 
 def _joins(node: ast.expr) -> bool:
     """Say whether a value is made of several, such as the terms of a loss."""
-    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("stack", "cat", "tensor")
+    return isinstance(node, ast.Call) and last_name(node) in ("stack", "cat", "tensor")
 
 
 def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:

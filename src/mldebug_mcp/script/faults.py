@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.calls import last_name, walk
 from mldebug_mcp.script.roles import Roles
 
 
@@ -174,12 +174,11 @@ def places_of(roles: Roles) -> Iterator[Place]:
     """Yield the questions to which a script has lines, with these."""
     called = [(call.line, call.method) for call in roles.script.calls]
     called += [
-        (node.lineno, dotted(node).rpartition(".")[2])
-        for function in ast.walk(roles.script.tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        (node.lineno, last_name(node))
+        for function in walk(roles.script.tree, ast.FunctionDef, ast.AsyncFunctionDef)
         for node in function.decorator_list
     ]
-    named = [(made.line, made.target.rpartition(".")[2]) for made in roles.script.assignments]
+    named = [(made.line, made.last) for made in roles.script.assignments]
     for question in QUESTIONS:
         lines = {
             line

@@ -70,24 +70,13 @@ COMPARES_PLACES = ("softmax", "log_softmax", "logsumexp", "max", "amax", "argmax
 PLAIN_ATTRIBUTES = ("data", "shape", "grad", "device", "dtype", "indices", "size", "ndim")
 
 WRAPPERS = (
-    "DataParallel",
-    "DistributedDataParallel",
-    "DDP",
-    "compile",
-    "script",
-    "unwrap_model",
+    "DataParallel", "DistributedDataParallel", "DDP", "compile", "script", "unwrap_model",
     "extract_model_from_parallel",
-)
+)  # fmt: skip
 """What gives a model back as it is, with something around it."""
 PREPARES = (
-    "prepare",
-    "setup",
-    "prepare_model",
-    "setup_module",
-    "setup_optimizers",
-    "initialize",
-    "prepare_data_loader",
-)
+    "prepare", "setup", "prepare_model", "setup_module", "setup_optimizers", "initialize", "prepare_data_loader",
+)  # fmt: skip
 """Methods of frameworks that give back what they are given."""
 SAME_MODEL = {
     "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "share_memory", "compile", "type", "requires_grad_",

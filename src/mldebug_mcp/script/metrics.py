@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted, values_returned
+from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, last_names, only_value
 from mldebug_mcp.script.roles import Roles
 
 Better = Literal["lower", "higher", ""]
@@ -133,13 +133,13 @@ def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) ->
 
 def _is_difference(node: ast.expr) -> bool:
     """Say whether a value is a difference of two, or one in relation to something: `(x - y) / y`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+    if is_operation(node, ast.Div):
         return _is_difference(node.left)
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and constant_of(node.left) is None
+    return is_operation(node, ast.Sub) and constant_of(node.left) is None
 
 
 def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Better:
-    name = dotted(node.func).rpartition(".")[2]
+    name = last_name(node)
     given = node.args[0] if node.args else None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if name in ("abs", "square", "absolute", "fabs"):
@@ -148,8 +148,7 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
         parts = [*node.args, *([owner] if owner is not None else [])]
         return agreed(better_of(roles, part, function, depth) for part in parts)
     helper = roles.definitions.get(name)
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
+    value = only_value(helper)
     known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
     if value is not None:
         computed = better_of(roles, value, name, depth)
@@ -181,11 +180,11 @@ def _with_its_sign(roles: Roles, node: ast.expr, function: str) -> list[tuple[as
             values += [call.node.args[0] for call in kept if call.owner == node.id and call.node.args]
             return [(value, function) for value in values] if all(each.place is None for each in made) else []
         case ast.Call():
-            name = dotted(node.func).rpartition(".")[2]
+            name = last_name(node)
             if name in KEEPS_SIGN:
                 return [(part, function) for part in (*node.args[:1], _owner_of(node)) if part is not None][:1]
-            returned = values_returned(roles.definitions.get(name))
-            return [(returned[0], name)] if len(returned) == 1 and returned[0] is not None else []
+            value = only_value(roles.definitions.get(name))
+            return [(value, name)] if value is not None else []
     return []
 
 
@@ -197,10 +196,10 @@ def _owner_of(node: ast.Call) -> ast.expr | None:
 
 def _is_above_zero(roles: Roles, node: ast.expr, function: str) -> bool:
     """Say whether a value is a loss or a score by what computes it, and not a logarithm of a probability."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    names = last_names(node)
     if isinstance(node, ast.Name):
         made = roles.assignments_by_name.get((function, node.id), [])
-        names += [dotted(part).rpartition(".")[2] for each in made for part in ast.walk(each.value)]
+        names += [last_name(part) for each in made for part in ast.walk(each.value)]
     if any(re.search(r"log_?p|log_?prob|likelihood|elbo", name) for name in names):
         return False
     return any(ABOVE_ZERO.search(name) for name in names) or better_of(roles, node, function) == "lower"

@@ -9,11 +9,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    Script,
+    called_name,
+    calls_in,
+    constant_of,
+    dotted,
+    fields_in,
+    is_operation,
+    keywords_of,
+    last_name,
+    last_part,
+    names_in,
+    walk,
+)
 from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.follower import trace_of
-from mldebug_mcp.script.values import Constant
+from mldebug_mcp.script.values import constant_in
 
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(
@@ -58,7 +73,7 @@ class Run:
 
 def names_with_graph(node: ast.AST) -> set[str]:
     """Return the names that an expression reads, those apart whose graph it leaves behind."""
-    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in CUT:
+    if isinstance(node, ast.Call) and last_name(node) in CUT:
         return set()
     own = {node.id} if isinstance(node, ast.Name) else set()
     return own.union(*(names_with_graph(part) for part in ast.iter_child_nodes(node)))
@@ -84,14 +99,13 @@ class Roles:
         """What the `for` loops are over, by their lines: "epoch in range(3)"."""
         return {
             node.lineno: f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
-            for node in ast.walk(self.script.tree)
-            if isinstance(node, ast.For)
+            for node in walk(self.script.tree, ast.For)
         }
 
     @cached_property
     def loop_names(self) -> set[str]:
         """The names that `for` loops set."""
-        loops = (node.target for node in ast.walk(self.script.tree) if isinstance(node, ast.For))
+        loops = (node.target for node in walk(self.script.tree, ast.For))
         return set[str]().union(*map(names_in, loops))
 
     @cached_property
@@ -115,11 +129,7 @@ class Roles:
         return self._made_by(re.compile(r"(?:^|\.)DataLoader$"))
 
     def _made_by(self, pattern: re.Pattern[str]) -> dict[str, Assignment]:
-        return {
-            assignment.target: assignment
-            for assignment in self.script.assignments
-            if isinstance(assignment.value, ast.Call) and pattern.search(dotted(assignment.value.func))
-        }
+        return {made.target: made for made in self.script.assignments if pattern.search(made.made_by)}
 
     @cached_property
     def backwards(self) -> list[Call]:
@@ -146,30 +156,26 @@ class Roles:
 
     def is_optimizer_step(self, call: Call) -> bool:
         """Say whether a call `x.step()` is of an optimizer, or of a scaler that steps one."""
-        owner = call.owner.rpartition(".")[2].lower()
+        owner = last_part(call.owner).lower()
         if call.owner in self.optimizers or self.is_scaler(call.owner):
             return True
         return not self._is_schedule(call.owner) and ("opt" in owner or owner in ("trainer_d", "trainer_g"))
 
     def is_scaler(self, owner: str) -> bool:
         """Say whether a name is that of a scaler of losses in half precision, or was made as one."""
-        return "scaler" in owner.rpartition(".")[2].lower() or owner in self._scalers
+        return "scaler" in last_part(owner).lower() or owner in self._scalers
 
     @cached_property
     def _scalers(self) -> dict[str, Assignment]:
         return self._made_by(re.compile(r"(?:^|\.)\w*GradScaler$"))
 
     def _is_schedule(self, owner: str) -> bool:
-        last = owner.rpartition(".")[2].lower()
+        last = last_part(owner).lower()
         return owner in self.schedules or "sched" in last or last in ("lr_scheduler", "warmup")
 
     def unit(self, call: Call) -> list[Call]:
         """Return the calls of the same round: in the same function, inside the loops that are around a call."""
-        return [
-            other
-            for other in self.script.calls
-            if other.function == call.function and other.loops[: len(call.loops)] == call.loops
-        ]
+        return [other for other in self.script.calls if other.is_within(call)]
 
     @cached_property
     def trains_by_hand(self) -> bool:
@@ -220,36 +226,25 @@ class Roles:
         wanted = "|".join(names)
         return self._is_loss(call, re.compile(rf"(?:^|\.)(?:{wanted})$"))
 
-    def source_of(self, node: ast.expr, call: Call) -> ast.expr:
+    def source_of(self, node: ast.expr, call: Call | Assignment) -> ast.expr:
         """Return what a name was assigned last before a call in its function, or once outside of all functions.
 
         Another expression is returned as it is.
         """
         if not isinstance(node, ast.Name):
             return node
-        found = [
-            assignment
-            for assignment in self.script.assignments
-            if assignment.target == node.id
-            and assignment.function == call.function
-            and assignment.order <= call.order
-            and not assignment.adds
-        ]
+        found = [made for made in self.made_before(node.id, call) if not made.adds]
         if found:
             return found[-1].value
-        outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
+        outside = [made for made in self.script.made(node.id) if not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
 
-    def values_of(self, node: ast.expr, call: Call) -> list[ast.expr]:
+    def values_of(self, node: ast.expr, call: Call | Assignment) -> list[ast.expr]:
         """Return all that a name may hold at a call of its function, and what is added to it; others as they are.
 
         These are its last assignment that is made for certain, and those after it under conditions or in loops.
         """
-        before = [
-            made
-            for made in self.assignments_by_name.get((call.function, dotted(node)), [])
-            if isinstance(node, ast.Name) and made.order <= call.order
-        ]
+        before = self.made_before(node.id, call) if isinstance(node, ast.Name) else []
         values: list[ast.expr] = []
         for made in reversed(before):
             values.append(made.value)
@@ -263,18 +258,18 @@ class Roles:
         owner = self.definitions.get(call.function.partition(".")[0])
         if not isinstance(owner, ast.ClassDef):
             return False
-        bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
+        bases = [last_name(base) for base in owner.bases]
         return owner.name.endswith("Mixin") or any(
             base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
         )
 
     def scope_of(self, function: str) -> ast.AST:
         """Return the definition of a function; the whole file outside of functions."""
-        return self.definitions.get(function.rpartition(".")[2], self.script.tree)
+        return self.definitions.get(last_part(function), self.script.tree)
 
     def is_parameter(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter of a function; of one that is not known it may be."""
-        definition = self.definitions.get(function.rpartition(".")[2])
+        definition = self.definitions.get(last_part(function))
         if not isinstance(definition, ast.FunctionDef):
             return True
         return name in {parameter.arg for parameter in (*definition.args.args, *definition.args.kwonlyargs)}
@@ -282,10 +277,10 @@ class Roles:
     @cached_property
     def modules(self) -> list[ast.ClassDef]:
         """The classes of models, those that inherit from another of this file as well."""
-        classes = [node for node in ast.walk(self.script.tree) if isinstance(node, ast.ClassDef)]
+        classes = [*walk(self.script.tree, ast.ClassDef)]
         found: dict[str, ast.ClassDef] = {}
         for node in classes:
-            bases = [dotted(base).rpartition(".")[2] for base in node.bases]
+            bases = [last_name(base) for base in node.bases]
             if any(re.search(r"(?<!Data)Module$|^PreTrainedModel$", base) or base in found for base in bases):
                 found[node.name] = node
         return list(found.values())
@@ -299,9 +294,9 @@ class Roles:
     def class_of(self, name: str) -> ast.ClassDef | None:
         """Return the class of a model in this file that made what has a name; None where it comes from elsewhere."""
         classes = {module.name: module for module in self.modules}
-        last = name.rpartition(".")[2]
+        last = last_part(name)
         for assignment in self.script.assignments:
-            if assignment.target.rpartition(".")[2] == last:
+            if assignment.last == last:
                 made = next((classes[called] for called in calls_in(assignment.value) if called in classes), None)
                 if made is not None:
                     return made
@@ -310,7 +305,7 @@ class Roles:
     def value_of(self, node: ast.expr | None) -> object:
         """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
         if isinstance(node, ast.Name):
-            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
+            found = [assignment.value for assignment in self.script.made(node.id)]
             node = found[0] if len(found) == 1 else None
         return constant_of(node)
 
@@ -320,7 +315,7 @@ class Roles:
         A default is what the author had in mind, and not what each run has.
         """
         if isinstance(node, ast.Name):
-            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
+            found = [assignment.value for assignment in self.script.made(node.id)]
             return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             return self.settings.get(node.attr, node)
@@ -328,7 +323,7 @@ class Roles:
 
     def number_of(self, node: ast.expr) -> float | None:
         """Return a number that is written out, the default of a setting, or a sum or difference of such."""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        if is_operation(node, ast.Add, ast.Sub):
             left, right = self.number_of(node.left), self.number_of(node.right)
             if left is None or right is None:
                 return None
@@ -345,17 +340,11 @@ class Roles:
             names = [flag.lstrip("-").replace("-", "_") for flag in flags if isinstance(flag, str) and flag[:2] == "--"]
             if call.method in ("add_argument", "option") and names and "default" in call.keywords:
                 found.setdefault(names[0], []).append(call.keywords["default"])
-        for node in ast.walk(self.script.tree):
-            fields = node.body if isinstance(node, ast.ClassDef) else []
-            for part in fields:
-                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.value is not None:
-                    found.setdefault(part.target.id, []).append(part.value)
+        for definition in walk(self.script.tree, ast.ClassDef):
+            for name, value in fields_in(definition).items():
+                found.setdefault(name, []).extend([value] if value is not None else [])
         defaults = {id(value) for values in found.values() for value in values}
-        assigned = {
-            assignment.target.rpartition(".")[2]
-            for assignment in self.script.assignments
-            if id(assignment.value) not in defaults
-        }
+        assigned = {assignment.last for assignment in self.script.assignments if id(assignment.value) not in defaults}
         return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in assigned}
 
     def keywords(self, call: Call) -> dict[str, ast.expr]:
@@ -369,7 +358,7 @@ class Roles:
     def setting_of(self, call: Call, name: str) -> object:
         """Return the constant that a keyword argument has each time the call is made; None where it has none such."""
         values = self.trace.settings.get(id(call.node), {}).get(name, [])
-        constants = {value.value if isinstance(value, Constant) else None for value in values}
+        constants = set(map(constant_in, values))
         return constants.pop() if len(constants) == 1 else None
 
     @cached_property
@@ -378,10 +367,25 @@ class Roles:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         return {node.name: node for node in ast.walk(self.script.tree) if isinstance(node, kinds)}
 
+    @cached_property
+    def imported(self) -> set[str]:
+        """The names that imports give, those of modules by their first part."""
+        aliases = walk(self.script.tree, ast.alias)
+        return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """The functions and methods of this file by name."""
+        return {name: node for name, node in self.definitions.items() if isinstance(node, ast.FunctionDef)}
+
+    def helper(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+        """Return the function, method or class of this file that an expression calls; None for other expressions."""
+        return self.definitions.get(called_name(node))
+
     def is_handed_on(self, name: str, *, except_to: re.Pattern[str]) -> bool:
         """Say whether something of a name is given to a call of another file, whose name does not match a pattern."""
         return any(
-            name in {dotted(arg).rpartition(".")[2] for arg in (*call.node.args, *call.keywords.values())}
+            name in {last_name(arg) for arg in (*call.node.args, *call.keywords.values())}
             and (call.method not in self.definitions or self._is_other_class(call))
             and not except_to.search(call.name)
             for call in self.script.calls
@@ -394,7 +398,7 @@ class Roles:
     def is_kept(self, name: str) -> bool:
         """Say whether something of a name is returned, or put into a list or mapping."""
         return any(
-            name in {dotted(part).rpartition(".")[2] for part in ast.walk(node)}
+            name in {last_name(part) for part in ast.walk(node)}
             for node in ast.walk(self.script.tree)
             if isinstance(node, ast.Return | ast.Yield | ast.List | ast.Tuple | ast.Dict)
             and not (isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store))
@@ -413,7 +417,7 @@ class Roles:
 
     def also_called(self, name: str) -> set[str]:
         """Return the last parts of the names of something: its own, and those of parameters it is given as."""
-        names, new = {name.rpartition(".")[2]}, {name}
+        names, new = {last_part(name)}, {name}
         while new:
             found = {parameter for known in new for _, parameter in self.parameters_for(known)}
             new = found - names
@@ -424,13 +428,9 @@ class Roles:
     def model_names(self) -> set[str]:
         """The last parts of the names of models: what parameters, modes or weights are asked of."""
         asked = self.script.named("parameters", "named_parameters", "eval", "train", "state_dict", "zero_grad")
-        optimizers = {name.rpartition(".")[2] for name in (*self.optimizers, *self.schedules)}
-        names = {call.owner.rpartition(".")[2] for call in asked if call.owner and not call.node.args}
-        made = {
-            assignment.target.rpartition(".")[2]
-            for assignment in self.script.assignments
-            if self._makes_model(assignment.value)
-        }
+        optimizers = {last_part(name) for name in (*self.optimizers, *self.schedules)}
+        names = {last_part(call.owner) for call in asked if call.owner and not call.node.args}
+        made = {assignment.last for assignment in self.script.assignments if self._makes_model(assignment.value)}
         others = {name for name in names if re.search(r"opt|sched|scaler|trainer", name.lower())}
         return {*names, *made} - optimizers - others - {"self", ""}
 
@@ -442,17 +442,18 @@ class Roles:
     def _calls_by_node(self) -> dict[int, Call]:
         return {id(call.node): call for call in self.script.calls}
 
-    def call_of(self, node: ast.Call) -> Call | None:
-        """Return the call that a part of the syntax tree is; None inside a lambda."""
+    def call_of(self, node: ast.AST | None) -> Call | None:
+        """Return the call that a part of the syntax tree is; None for other parts, and inside a lambda."""
         return self._calls_by_node.get(id(node))
 
     def evaluates(self, function: str) -> bool:
         """Say whether a function evaluates: it says so by its name, or by eval(), and computes no gradients."""
-        by_name = bool(EVALUATES.search(function.rpartition(".")[2]))
-        return bool(function) and function not in self._trained_in and (by_name or function in self._switched_in)
+        by_name = bool(EVALUATES.search(last_part(function)))
+        return bool(function) and function not in self.trained_in and (by_name or function in self._switched_in)
 
     @cached_property
-    def _trained_in(self) -> set[str]:
+    def trained_in(self) -> set[str]:
+        """The functions that compute gradients."""
         return {backward.function for backward in self.backwards}
 
     @cached_property
@@ -466,6 +467,23 @@ class Roles:
         for made in self.script.assignments:
             found.setdefault((made.function, made.target), []).append(made)
         return found
+
+    def holders_of(self, node: ast.AST) -> list[Assignment]:
+        """Return the assignments in whose value a part of the syntax tree stands."""
+        return [made for made in self.script.assignments if any(part is node for part in ast.walk(made.value))]
+
+    def loops_at(self, lines: Sequence[int]) -> list[ast.For]:
+        """Return the `for` loops that begin in some lines."""
+        return [loop for loop in walk(self.script.tree, ast.For) if loop.lineno in lines]
+
+    def path_of(self, name: str) -> str:
+        """Return a function's name dotted with its class, as far as a call in it says it."""
+        return next((call.function for call in self.script.calls if last_part(call.function) == name), name)
+
+    def made_before(self, name: str, place: Call | Assignment) -> list[Assignment]:
+        """Return the assignments of a name in a function up to a call or assignment in it."""
+        made = self.assignments_by_name.get((place.function, name), [])
+        return [assignment for assignment in made if assignment.order <= place.order]
 
     @cached_property
     def sides(self) -> dict[tuple[str, str], Literal["lower", "higher", ""]]:
@@ -482,7 +500,7 @@ class Roles:
             parent = stack.pop()
             for node in ast.iter_child_nodes(parent):
                 if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                    found.setdefault(dotted(node).rpartition(".")[2], []).append((node, parent))
+                    found.setdefault(last_name(node), []).append((node, parent))
                 if not (isinstance(node, ast.FunctionDef) and node.name in dead):
                     stack.append(node)
         return found
@@ -492,8 +510,8 @@ class Roles:
         """Return the functions that this file defines and never names, where it is run and not imported."""
         if not any(not call.function and call.method in self.definitions for call in self.script.calls):
             return set()
-        named = {node.id for node in ast.walk(self.script.tree) if isinstance(node, ast.Name)}
-        named |= {node.attr for node in ast.walk(self.script.tree) if isinstance(node, ast.Attribute)}
+        named = {node.id for node in walk(self.script.tree, ast.Name)}
+        named |= {node.attr for node in walk(self.script.tree, ast.Attribute)}
         return {
             name
             for name, node in self.definitions.items()
@@ -507,7 +525,7 @@ class Roles:
         name = dotted(node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("forward", "module"):
             name = dotted(node.func.value)
-        return name == "self" or name.rpartition(".")[2] in self.model_names
+        return name == "self" or last_part(name) in self.model_names
 
     def precise_callers(self, function: str) -> list[Call]:
         """Return the calls of a function, or of a method on `self` or on an instance that this file makes."""
@@ -536,12 +554,8 @@ class Roles:
             return function.startswith(f"{name}.")
         if owner == name:
             return True
-        last = owner.rpartition(".")[2]
-        return any(
-            made.target.rpartition(".")[2] == last
-            for made in self.script.assignments
-            if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
-        )
+        last = last_part(owner)
+        return any(made.last == last for made in self.script.assignments if made.made_by == name)
 
     def runs(self, call: Call, depth: int = 3) -> list[Run]:
         """Return where a call runs: in its function, or in the callers of this file that lead to it."""
@@ -568,10 +582,10 @@ class Roles:
     def _turns_gradients_off(self, guard: str) -> bool:
         if NO_GRADIENTS.search(guard):
             return True
-        decorator = self.definitions.get(guard.rpartition(".")[2])
+        decorator = self.definitions.get(last_part(guard))
         if decorator is None:
             return False
-        names = [dotted(node) for node in ast.walk(decorator) if isinstance(node, ast.Attribute | ast.Name)]
+        names = [dotted(node) for node in walk(decorator, ast.Attribute, ast.Name)]
         return any(NO_GRADIENTS.search(name) for name in names)
 
     def reaches_backward(self, made: Assignment) -> bool:
@@ -590,9 +604,7 @@ class Roles:
 
     def is_imported_from(self, library: str, name: str) -> bool:
         """Say whether a name may be of a library: no import of the file says that it is of another."""
-        for node in ast.walk(self.script.tree):
-            if not isinstance(node, ast.Import | ast.ImportFrom):
-                continue
+        for node in walk(self.script.tree, ast.Import, ast.ImportFrom):
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     module = node.module or "." if isinstance(node, ast.ImportFrom) else alias.name
@@ -601,7 +613,7 @@ class Roles:
 
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""
-        name = function.rpartition(".")[2]
+        name = last_part(function)
         return self.script.named(name) if name else []
 
     def uses(self, *words: str) -> bool:
@@ -612,7 +624,7 @@ class Roles:
 def entries_of(node: ast.AST) -> dict[str, ast.expr]:
     """Return the entries of a mapping that is written out: `dict(a=1)` or `{"a": 1}`."""
     if isinstance(node, ast.Call) and dotted(node.func) == "dict":
-        return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+        return keywords_of(node)
     if isinstance(node, ast.Dict):
         pairs = ((constant_of(key), value) for key, value in zip(node.keys, node.values, strict=True))
         return {key: value for key, value in pairs if isinstance(key, str)}

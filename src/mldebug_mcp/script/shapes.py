@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import called_name, constant_of, last_part
 from mldebug_mcp.script.values import Constant, Items, Object, Shape, Tensor, Value, choices, facts_of
 
 MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"}
@@ -199,7 +199,7 @@ def shape_at(node: ast.Subscript, value: Tensor | Object, key: Value, *, of_item
     Of a cut that an item of a batch is made of, it is open how many places it has.
     """
     index, shape, place = shape_of(key), value.shape, ast.unparse(node.slice)
-    taken = dotted(node.value).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
+    taken = called_name(node.value)
     open_size = of_item and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
     if open_size or (taken in GIVES_PAIR and constant_of(node.slice) in (0, 1)):
         return "other" if open_size else shape
@@ -249,15 +249,13 @@ def shape_of_item(value: Value) -> Shape:
 
 def shape_of_layer(layer: Object) -> Shape:
     """Return the shape of what a layer of PyTorch gives: a column for one output, also past activations."""
-    kind = layer.made_by.rpartition(".")[2]
+    kind = last_part(layer.made_by)
     if kind == "Sequential":
-        plain = [
-            isinstance(inner_layer, Object) and bool(library.HAS_NO_WEIGHTS.search(inner_layer.made_by))
-            for inner_layer in layer.given
-        ]
-        last = next(
-            (inner_layer for inner_layer, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain),
-            None,
-        )
+        inner = (part for part in reversed(layer.given) if not _has_no_weights(part))
+        last = next(inner, None)
         return shape_of_layer(last) if isinstance(last, Object) else "other"
     return "column" if kind in ("Linear", "Embedding") and layer.given[1:2] == (Constant(1),) else "other"
+
+
+def _has_no_weights(part: Value) -> bool:
+    return isinstance(part, Object) and bool(library.HAS_NO_WEIGHTS.search(part.made_by))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import called_name, constant_of, dotted, is_operation, last_name, last_part, walk
 from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
 from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
 
@@ -87,7 +87,7 @@ def weighted(terms: Terms, weight: ast.expr, sign: int) -> Terms:
     if sign == 0:
         return frozenset(Term("other", 1, term.line) for term in terms)
     scaled = negated(terms) if sign < 0 else terms
-    names = [dotted(part) for part in ast.walk(weight) if isinstance(part, ast.Name | ast.Attribute)]
+    names = [dotted(part) for part in walk(weight, ast.Name, ast.Attribute)]
     is_advantage = any(ADVANTAGE.search(name) for name in names) and not any(COST.search(name) for name in names)
     if is_advantage and any(term.quantity == "log_prob" for term in terms):
         return frozenset(Term("policy", term.sign, term.line) for term in scaled if term.quantity == "log_prob")
@@ -102,7 +102,7 @@ def sign_of(node: ast.expr) -> int:
     """Return the sign that a factor has by how it is written: -1 for `-x`, `-2`, `-x * y`."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -sign_of(node.operand)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+    if is_operation(node, ast.Mult, ast.Div):
         return sign_of(node.left) * sign_of(node.right)
     value = constant_of(node)
     return -1 if isinstance(value, int | float) and value < 0 else 1
@@ -123,7 +123,7 @@ def gaussian_divergence(node: ast.expr) -> int:
             others.add(sign)
         elif _is_logarithm(part):
             logs.add(sign)
-        elif _is_square(part) or _is_exponential(part) or re.search(r"var|sigma|std", ast.unparse(part)):
+        elif _is_square(part) or called_name(part) == "exp" or re.search(r"var|sigma|std", ast.unparse(part)):
             squares.add(sign)
             has_square = has_square or _is_square(part)
         else:
@@ -133,7 +133,7 @@ def gaussian_divergence(node: ast.expr) -> int:
 
 
 def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    if is_operation(node, ast.Add, ast.Sub):
         yield from _summands(node.left, sign)
         yield from _summands(node.right, -sign if isinstance(node.op, ast.Sub) else sign)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -144,35 +144,22 @@ def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
         yield (-sign if negative else sign), node
 
 
-def _called_name(node: ast.expr) -> str:
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
-
-
 def _is_logarithm(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is not None:
+    if is_operation(node, ast.Mult) and constant_of(node.left) is not None:
         return _is_logarithm(node.right)
     if isinstance(node, ast.Call):
-        return _called_name(node) == "log"
+        return called_name(node) == "log"
     return isinstance(node, ast.Name | ast.Attribute) and bool(
-        re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", dotted(node).rpartition(".")[2], re.IGNORECASE)
+        re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", last_name(node), re.IGNORECASE)
     )
-
-
-def _is_exponential(node: ast.expr) -> bool:
-    return _called_name(node) == "exp"
 
 
 def _is_square(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        twice = isinstance(node.op, ast.Mult) and ast.unparse(node.left) == ast.unparse(node.right)
-        return twice or (isinstance(node.op, ast.Pow) and constant_of(node.right) == 2)
-    return _called_name(node) == "square" or (
-        _called_name(node) == "pow" and 2 in [constant_of(arg) for arg in _arguments(node)]
-    )
-
-
-def _arguments(node: ast.expr) -> list[ast.expr]:
-    return node.args if isinstance(node, ast.Call) else []
+    if is_operation(node, ast.Mult, ast.Pow):
+        is_power = isinstance(node.op, ast.Pow)
+        return constant_of(node.right) == 2 if is_power else ast.unparse(node.left) == ast.unparse(node.right)
+    power = called_name(node) == "pow" and isinstance(node, ast.Call) and 2 in map(constant_of, node.args)
+    return power or called_name(node) == "square"
 
 
 # What names of a script can stand for while it is followed: objects, tensors, parameters, functions.
@@ -364,6 +351,10 @@ class Items:
     fills: bool = False
     loops: Loops | None = field(default=None, compare=False)
     size: int = field(default=0, init=False, compare=False)
+
+    def get(self, key: object, default: Value | None = None) -> Value | None:
+        """Return the value under a key of a mapping, and the default without one."""
+        return self.values[self.keys.index(key)] if key in self.keys else default
 
     def __post_init__(self) -> None:
         """Keep the size; what is too large is taken as unknown, as lists of lists grow without bound."""
@@ -561,6 +552,11 @@ def handed_on(value: Value, line: int) -> Value:
     return replace(value, values=tuple(parts))
 
 
+def constant_in(value: Value) -> object:
+    """Return the constant that a value is; None for any other value."""
+    return value.value if isinstance(value, Constant) else None
+
+
 def plain_of(value: Value) -> str:
     """Return a constant text; empty for any other value."""
     return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
@@ -614,7 +610,7 @@ def terms_of(value: Value) -> Terms:
     if isinstance(value, Tensor) and value.terms:
         return value.terms
     if isinstance(value, Object):
-        known = computed(value.made_by.rpartition(".")[2], value.line)
+        known = computed(last_part(value.made_by), value.line)
         return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
     if isinstance(value, Items | Choice):
         return frozenset[Term]().union(*(terms_of(part) for part in value.values))
@@ -645,8 +641,8 @@ def parameters_in(value: Value) -> Parameters | None:
         return value
     if isinstance(value, Object) and value.made_by.endswith("nn.Parameter"):
         return Parameters(frozenset({value}))
-    if isinstance(value, Items) and "params" in value.keys:
-        return parameters_in(value.values[value.keys.index("params")])
+    if isinstance(value, Items) and (held := value.get("params")) is not None:
+        return parameters_in(held)
     if isinstance(value, Items | Choice):
         items = [item for item in value.values if not isinstance(item, Constant) and not _is_empty(item)]
         found = [parameters_in(item) for item in items]

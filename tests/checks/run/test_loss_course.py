@@ -29,6 +29,10 @@ def test_a_noisy_plateau_does_not_diverge(tails: str, seed: int) -> None:
     assert state("loss_divergence", run_of(loss=noisy(np.full(300, 1.3), 0.15, seed, tails))) is not State.PRESENT
 
 
+def test_too_few_losses_are_counted_in_the_right_number() -> None:
+    assert seen("loss_divergence", run_of(loss=[2.0])).summary == "loss has 1 finite value here; 5 are needed"
+
+
 def test_a_spike_that_recovers_is_none() -> None:
     loss = decay(300)
     loss[150:180] *= 3

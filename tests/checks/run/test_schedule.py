@@ -378,7 +378,9 @@ def test_a_rate_that_starts_over_in_each_epoch_is_not_the_cosine_that_is_configu
     assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=restarts)) is not State.PRESENT
 
 
-@pytest.mark.parametrize("period", [{"lr_period_updates": 58.0}, {"T_0": 58}, {"num_cycles": 3}])
+@pytest.mark.parametrize(
+    "period", [{"lr_period_updates": 58.0}, {"T_0": 58}, {"sched": {"name": "cosine", "T_0": 58}}, {"num_cycles": 3}]
+)
 def test_a_cosine_that_is_configured_to_come_back_does_not_have_to_decay(period: dict[str, Scalar]) -> None:
     rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (np.arange(1, 201) % 58) / 58))
     assert present(rate, **period) == []

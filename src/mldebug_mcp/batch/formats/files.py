@@ -1,4 +1,4 @@
-"""What the readers of several formats share: numbers of a file as a memory map, files of a folder, windows of a stream.
+"""What the formats share: what each offers, numbers as a memory map, files of a folder, windows of a stream.
 
 The numbers are not copied, and their memory is the operating system's to take back.
 """
@@ -9,18 +9,43 @@ import mmap
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.columns import Column, Table
+from mldebug_mcp.batch.columns import Column, Part, Table
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.core.access import is_folder
+from mldebug_mcp.core.access import is_folder, matching
 from mldebug_mcp.core.text import counted, some_of
 
 Bytes = npt.NDArray[np.uint8]
 Number = TypeVar("Number", bound=np.integer)
+FilesIn = Callable[[Path], list[Path]]
+
+
+class Format(NamedTuple):
+    """A file format of batches and data sets.
+
+    Args:
+        name: What users call it.
+        matches: Says from its name and first bytes whether a file or folder has this format.
+        tables: Yields the content piece by piece. Raises InputError, ValueError or OSError if it cannot be read.
+        rows: Returns how many rows there are; None where one piece holds them all.
+        endings: Of its files in a folder.
+        files_in: Lists the files of a folder that are read as one corpus, held out ones included.
+        parts: Lists the parts, in order, of a format whose parts can be read separately.
+        part_tables: Yields the content of a part, in the pieces in which `tables` yields it.
+    """
+
+    name: str
+    matches: Callable[[Path, bytes], bool]
+    tables: Callable[[Path], Iterator[Table]]
+    rows: Callable[[Path], int | None] = lambda _: None
+    endings: tuple[str, ...] = ()
+    files_in: FilesIn | None = None
+    parts: Callable[[Path], list[Part]] = lambda path: [Part(path)]
+    part_tables: Callable[[Part], Iterator[Table]] | None = None
 
 
 def whole_numbers(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
@@ -56,9 +81,50 @@ def without_held_out(files: Sequence[Path]) -> list[Path]:
     return [file for file in files if not HELD_OUT.search(file.name)] or list(files)
 
 
-def files_to_read(path: Path, files_in: Callable[[Path], list[Path]]) -> list[Path]:
-    """Return a file itself, or the files of a format in a folder that are not held out."""
-    return without_held_out(files_in(path)) if is_folder(path) else [path]
+def files_with(endings: Sequence[str]) -> FilesIn:
+    """Return what lists the files of a folder that have one of these endings."""
+    return lambda folder: [file for ending in endings for file in matching(folder, ending)]
+
+
+def in_files(  # noqa: PLR0917 - as of a format
+    name: str,
+    begins: Callable[[bytes], bool],
+    tables: Callable[[list[Path]], Iterator[Table]],
+    rows: Callable[[Path], int],
+    endings: tuple[str, ...],
+    files_in: FilesIn | None = None,
+    parts: Callable[[list[Path]], list[Part]] | None = None,
+    part_tables: Callable[[Part], Iterator[Table]] | None = None,
+) -> Format:
+    """Return a format of single files; a folder may hold many: those that are not held out are one corpus.
+
+    The rest is as in `Format`.
+
+    Args:
+        name: What users call it.
+        begins: Says from the first bytes of a file whether it has this format.
+        tables: Yields the content of all files.
+        rows: Returns how many rows a file holds.
+        endings: Of its files in a folder.
+        files_in: Lists them, where more than their endings tells.
+        parts: Lists the parts of all files.
+        part_tables: Yields the content of a part.
+    """
+    listed = files_in or files_with(endings)
+
+    def files(path: Path) -> list[Path]:
+        return without_held_out(listed(path)) if is_folder(path) else [path]
+
+    return Format(
+        name,
+        lambda path, head: bool(files(path)) if is_folder(path) else begins(head),
+        lambda path: tables(files(path)),
+        lambda path: sum(map(rows, files(path))),
+        endings,
+        listed,
+        lambda path: [Part(path)] if parts is None else parts(files(path)),
+        part_tables,
+    )
 
 
 def held_out_note(files: Sequence[Path]) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import Column, Table, find, from_records
-from mldebug_mcp.batch.formats.files import Bytes, files_to_read, mapped, whole_numbers
+from mldebug_mcp.batch.formats.files import Bytes, Format, in_files, mapped, whole_numbers
 from mldebug_mcp.batch.formats.tensors import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import is_file, is_folder, matching, open_input, read_bytes
@@ -94,12 +94,18 @@ PIECE_BYTES = 16 * 1024**2
 
 def pieces_of_items(data: Bytes, offsets: Ints) -> Iterator[tuple[Bytes, Ints]]:
     """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends."""
+    for first, last in _stretches(offsets, PIECE_BYTES):
+        start = int(offsets[first])
+        yield data[start : int(offsets[last])], offsets[first : last + 1] - start
+
+
+def _stretches(offsets: Ints, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of items begin and end that are so long at least, unless the items end before."""
     first = 0
     while first < len(offsets) - 1:
-        start = int(offsets[first])
-        last = max(first + 1, int(np.searchsorted(offsets, start + PIECE_BYTES)))
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + least)))
         last = min(last, len(offsets) - 1)
-        yield data[start : int(offsets[last])], offsets[first : last + 1] - start
+        yield first, last
         first = last
 
 
@@ -144,38 +150,33 @@ class _MdsShard:
     """Of the shard unpacked."""
 
 
-class MdsReader:
-    """Folders of MosaicML Streaming (MDS): shards of samples, listed with their columns in `index.json`.
+def _mds_matches(path: Path, _: bytes) -> bool:
+    """A folder whose index lists shards of the format "mds"."""
+    index = path / "index.json"
+    return is_folder(path) and is_file(index) and b'"shards"' in read_bytes(index, MAX_INDEX_BYTES)
 
-    Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/mds (reader.py, encodings.py)
-    """
 
-    NAME = "mds"
+def _mds_tables(path: Path) -> Iterator[Table]:
+    """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
+    shards = _mds_shards(path)
+    total = sum(shard.samples for shard in shards)
+    unlisted = unlisted_note(path, [shard.file for shard in shards], ".mds")
+    for shard in shards:
+        for columns in _mds_pieces(shard):
+            ids = columns[IDS]
+            note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
+            name = shard.file.relative_to(path).as_posix()
+            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note, *unlisted], shard=name)
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A folder whose index lists shards of the format "mds"."""
-        del head
-        index = path / "index.json"
-        return is_folder(path) and is_file(index) and b'"shards"' in read_bytes(index, MAX_INDEX_BYTES)
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many samples the index lists."""
-        return sum(shard.samples for shard in _mds_shards(path))
+MDS = Format(
+    "mds", _mds_matches, _mds_tables, lambda path: sum(shard.samples for shard in _mds_shards(path)),
+    (".mds", ".mds.zstd", ".mds.gz"),
+)  # fmt: skip
+"""Folders of MosaicML Streaming (MDS): shards of samples, listed with their columns in `index.json`.
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
-        shards = _mds_shards(path)
-        total = sum(shard.samples for shard in shards)
-        unlisted = unlisted_note(path, [shard.file for shard in shards], ".mds")
-        for shard in shards:
-            for columns in _mds_pieces(shard):
-                ids = columns[IDS]
-                note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-                name = shard.file.relative_to(path).as_posix()
-                yield Table({IDS: ids, "labels": ids, **columns}, notes=[note, *unlisted], shard=name)
+Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/mds (reader.py, encodings.py)
+"""
 
 
 def _mds_pieces(shard: _MdsShard) -> Iterator[dict[str, Ragged]]:
@@ -339,22 +340,12 @@ TOKENS_LOADER = "TokensLoader"
 PIECE_TOKENS = 8 * 1024 * 1024
 """Tokens that one piece holds at least, unless the chunk ends before."""
 _LITDATA_DTYPES: Mapping[str, np.dtype[np.integer]] = {
-    "no_header_tensor:11": np.dtype("u1"),
-    "no_header_tensor:13": np.dtype("<i2"),
-    "no_header_tensor:14": np.dtype("<i2"),
-    "no_header_tensor:15": np.dtype("<i4"),
-    "no_header_tensor:16": np.dtype("<i4"),
-    "no_header_tensor:17": np.dtype("<i8"),
-    "no_header_tensor:18": np.dtype("<i8"),
-    "no_header_tensor:20": np.dtype("<u2"),
-    "no_header_numpy:0": np.dtype("i1"),
-    "no_header_numpy:1": np.dtype("<i2"),
-    "no_header_numpy:2": np.dtype("<i4"),
-    "no_header_numpy:3": np.dtype("<i8"),
-    "no_header_numpy:4": np.dtype("u1"),
-    "no_header_numpy:5": np.dtype("<u2"),
-    "no_header_numpy:6": np.dtype("<u4"),
-    "no_header_numpy:7": np.dtype("<u8"),
+    f"no_header_{kind}:{code}": np.dtype(dtype)
+    for kind, dtypes in (
+        ("tensor", {11: "u1", 13: "<i2", 14: "<i2", 15: "<i4", 16: "<i4", 17: "<i8", 18: "<i8", 20: "<u2"}),
+        ("numpy", {0: "i1", 1: "<i2", 2: "<i4", 3: "<i8", 4: "u1", 5: "<u2", 6: "<u4", 7: "<u8"}),
+    )
+    for code, dtype in dtypes.items()
 }
 """Data formats of arrays of whole numbers with one dimension (litdata/constants.py, _TORCH_DTYPES_MAPPING and
 _NUMPY_DTYPES_MAPPING)."""
@@ -372,37 +363,33 @@ class _LitdataChunk:
     """Whether an item is its tokens alone."""
 
 
-class LitdataReader:
-    """Folders of LitData: chunks of arrays of token ids, listed in `index.json`.
+def _litdata_matches(path: Path, _: bytes) -> bool:
+    """A folder whose index lists chunks."""
+    return is_folder(path) and any('"chunks"' in _index_text(index) for index in _litdata_indexes(path))
 
-    An item is the tokens themselves (TokensLoader), or a tree of arrays: the bytes of each, then their content. Layout:
-    https://github.com/Lightning-AI/litdata/blob/main/src/litdata/streaming (writer.py, item_loader.py, serializers.py)
-    """
 
-    NAME = "litdata"
+def _litdata_rows(path: Path) -> int:
+    return sum(chunk.items for chunk in _litdata_chunks(path))
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A folder whose index lists chunks."""
-        del head
-        return is_folder(path) and any('"chunks"' in _index_text(index) for index in _litdata_indexes(path))
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many items the index lists."""
-        return sum(chunk.items for chunk in _litdata_chunks(path))
+def _litdata_tables(path: Path) -> Iterator[Table]:
+    """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
+    total, chunks = _litdata_rows(path), _litdata_chunks(path)
+    unlisted = unlisted_note(path, [chunk.file for chunk in chunks], ".bin")
+    for chunk in chunks:
+        for columns in _litdata_pieces(chunk):
+            name = find(columns, "", "ids") or next(iter(columns))
+            ids = columns.pop(name)
+            note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
+            yield Table({IDS: ids, **(columns or {"labels": ids})}, notes=[note, *unlisted], shard=chunk.file.name)
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
-        total, chunks = LitdataReader.rows(path), _litdata_chunks(path)
-        unlisted = unlisted_note(path, [chunk.file for chunk in chunks], ".bin")
-        for chunk in chunks:
-            for columns in _litdata_pieces(chunk):
-                name = find(columns, "", "ids") or next(iter(columns))
-                ids = columns.pop(name)
-                note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-                yield Table({IDS: ids, **(columns or {"labels": ids})}, notes=[note, *unlisted], shard=chunk.file.name)
+
+LITDATA = Format("litdata", _litdata_matches, _litdata_tables, _litdata_rows, (".bin",))
+"""Folders of LitData: chunks of arrays of token ids, listed in `index.json`.
+
+An item is the tokens themselves (TokensLoader), or a tree of arrays: the bytes of each, then their content. Layout:
+https://github.com/Lightning-AI/litdata/blob/main/src/litdata/streaming (writer.py, item_loader.py, serializers.py)
+"""
 
 
 def _litdata_pieces(chunk: _LitdataChunk) -> Iterator[dict[str, Ragged]]:
@@ -441,12 +428,9 @@ def _bare_items(file: BinaryIO, offsets: Ints, dtype: np.dtype[np.integer]) -> I
     ends = (offsets - offsets[0]) // dtype.itemsize
     if np.any(np.diff(offsets) % dtype.itemsize):
         raise ValueError("items")
-    first = 0
-    while first < len(ends) - 1:
-        last = min(len(ends) - 1, max(first + 1, int(np.searchsorted(ends, ends[first] + PIECE_TOKENS))))
+    for first, last in _stretches(ends, PIECE_TOKENS):
         ids = mapped(file, dtype, int(offsets[first]), int(ends[last] - ends[first]))
         yield {IDS: Ragged(ids, ends[first : last + 1] - ends[first])}
-        first = last
 
 
 def _litdata_indexes(folder: Path) -> list[Path]:
@@ -513,51 +497,35 @@ MAX_MEMBER = 1024**3
 READ_MEMBERS = ("npy", "json", "txt")
 
 
-class WebdatasetReader:
-    """Tar files of WebDataset: the members with the same name up to their first dot are a sample.
+def _webdataset_rows(file: Path) -> int:
+    with _opened_tar(file) as opened:
+        return len({_sample_of(member.name)[0] for member in _tar_members(opened)})
 
-    Source: https://github.com/webdataset/webdataset (webdataset/tariterators.py, group_by_keys; autodecode.py)
-    """
 
-    NAME = "webdataset"
+def _webdataset_tables(files: list[Path]) -> Iterator[Table]:
+    """Yield the samples, some megabytes at a time. Raises InputError if no member is one that can be read."""
+    skipped: dict[str, None] = {}
+    any_read = False
+    for file in files:
+        for samples in _tar_pieces(file, skipped):
+            any_read = True
+            yield Table(_tar_columns(samples), notes=["read as samples of WebDataset"], shard=file.name)
+    if not any_read:
+        kinds = ", ".join(f".{kind}" for kind in list(skipped)[:8]) or "none"
+        place = files[0] if len(files) == 1 else files[0].parent
+        raise InputError(
+            f"{shorten(str(place), 200)}: a tar file without members of token ids or text ({kinds}); .npy, .json "
+            "and .txt are read"
+        )
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A tar file, or a folder of them."""
-        if is_folder(path):
-            return bool(matching(path, ".tar"))
-        return head[TAR_MAGIC_AT : TAR_MAGIC_AT + len(TAR_MAGIC)] == TAR_MAGIC
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many samples there are."""
-        count = 0
-        for file in files_to_read(path, WebdatasetReader.files_in):
-            with _opened_tar(file) as opened:
-                count += len({_sample_of(member.name)[0] for member in _tar_members(opened)})
-        return count
+WEBDATASET = in_files(
+    "webdataset", lambda head: head.startswith(TAR_MAGIC, TAR_MAGIC_AT), _webdataset_tables, _webdataset_rows, (".tar",)
+)
+"""Tar files of WebDataset: the members with the same name up to their first dot are a sample.
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the samples, some megabytes at a time. Raises InputError if no member is one that can be read."""
-        files = files_to_read(path, WebdatasetReader.files_in)
-        skipped: dict[str, None] = {}
-        any_read = False
-        for file in files:
-            for samples in _tar_pieces(file, skipped):
-                any_read = True
-                yield Table(_tar_columns(samples), notes=["read as samples of WebDataset"], shard=file.name)
-        if not any_read:
-            kinds = ", ".join(f".{kind}" for kind in list(skipped)[:8]) or "none"
-            raise InputError(
-                f"{shorten(str(path), 200)}: a tar file without members of token ids or text ({kinds}); .npy, .json "
-                "and .txt are read"
-            )
-
-    @staticmethod
-    def files_in(folder: Path) -> list[Path]:
-        """Return the files of this format in a folder."""
-        return matching(folder, ".tar")
+Source: https://github.com/webdataset/webdataset (webdataset/tariterators.py, group_by_keys; autodecode.py)
+"""
 
 
 @contextmanager

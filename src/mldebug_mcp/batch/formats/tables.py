@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import coco_table, is_coco
 from mldebug_mcp.batch.columns import Column, Part, Table, from_mapping, from_records, packed, records_in
-from mldebug_mcp.batch.formats.files import files_to_read
+from mldebug_mcp.batch.formats.files import Format, in_files
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.core.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -28,42 +28,39 @@ MAX_CELL = 64 * 1024 * 1024
 """Characters of a cell that are read."""
 
 
-class CsvReader:
-    """CSV and TSV files with a header line: one row on each line. A column of numbers is read as numbers."""
+def _csv_matches(path: Path, head: bytes) -> bool:
+    """Its name says so, and its first line names two columns or more."""
+    return not is_folder(path) and path.suffix.lower() in (".csv", ".tsv") and _delimiter(head) is not None
 
-    NAME = "csv"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """Its name says so, and its first line names two columns or more."""
-        return not is_folder(path) and path.suffix.lower() in (".csv", ".tsv") and _delimiter(head) is not None
+def _csv_rows(path: Path) -> int:
+    with _csv_lines(path) as lines:
+        return sum(1 for _ in lines) - 1
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many rows there are."""
-        with _csv_lines(path) as lines:
-            return sum(1 for _ in lines) - 1
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the rows, some thousands at a time. Raises InputError if it cannot be read as a table."""
-        with _csv_lines(path) as lines:
-            names = next(lines)
-            kept: list[list[str]] = []
-            size = odd = 0
-            for line in lines:
-                if len(line) != len(names):
-                    odd += bool(line)
-                    continue
-                kept.append(line)
-                size += sum(map(len, line))
-                if size > CSV_CHARACTERS:
-                    yield _csv_table(names, kept)
-                    kept, size = [], 0
-            table = _csv_table(names, kept)
-            if odd:
-                table.notes.append(f"skipped {odd} line(s) with more or fewer cells than the header")
-            yield table
+def _csv_tables(path: Path) -> Iterator[Table]:
+    """Yield the rows, some thousands at a time. Raises InputError if it cannot be read as a table."""
+    with _csv_lines(path) as lines:
+        names = next(lines)
+        kept: list[list[str]] = []
+        size = odd = 0
+        for line in lines:
+            if len(line) != len(names):
+                odd += bool(line)
+                continue
+            kept.append(line)
+            size += sum(map(len, line))
+            if size > CSV_CHARACTERS:
+                yield _csv_table(names, kept)
+                kept, size = [], 0
+        table = _csv_table(names, kept)
+        if odd:
+            table.notes.append(f"skipped {odd} line(s) with more or fewer cells than the header")
+        yield table
+
+
+CSV = Format("csv", _csv_matches, _csv_tables, _csv_rows)
+"""CSV and TSV files with a header line: one row on each line. A column of numbers is read as numbers."""
 
 
 def _delimiter(head: bytes) -> str | None:
@@ -107,59 +104,56 @@ JSONL_BYTES = 32 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
-class JsonLinesReader:
-    """JSON lines: one row on each line."""
+def _json_lines_matches(path: Path, head: bytes) -> bool:
+    """Its name says so, or its first line is a whole JSON object and another line follows."""
+    if is_folder(path):
+        return False
+    first, newline, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    if path.suffix in (".jsonl", ".ndjson"):
+        return first[:1] == b"{"
+    if not newline or not rest.strip() or first[:1] != b"{":
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
 
-    NAME = "jsonl"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """Its name says so, or its first line is a whole JSON object and another line follows."""
-        if is_folder(path):
-            return False
-        first, newline, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
-        if path.suffix in (".jsonl", ".ndjson"):
-            return first[:1] == b"{"
-        if not newline or not rest.strip() or first[:1] != b"{":
-            return False
-        try:
-            return isinstance(json.loads(first), dict)
-        except (ValueError, RecursionError):
-            return False
+def _json_lines_rows(path: Path) -> int:
+    with open_input(path) as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) + 1
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many lines there are."""
-        with open_input(path) as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) + 1
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the lines, some thousands at a time. Lines that are not objects are skipped and counted."""
-        records: list[dict[str, object]] = []
-        size = row = broken = first_broken = 0
-        any_row = False
-        with open_input(path) as file:
-            number = 1
-            while line := file.readline(MAX_LINE_BYTES):
-                here, number = number, number + line.endswith(b"\n")
-                if not line.strip():
-                    continue
-                record = object_in(line)
-                if record is None:
-                    broken, first_broken = broken + 1, first_broken or here
-                    continue
-                records.append(record)
-                size += len(line)
-                if size > JSONL_BYTES:
-                    yield from_records(records, first=row)
-                    row, size, records, any_row = row + len(records), 0, [], True
-        if not records and not any_row:
-            raise InputError(f"{shorten(str(path), 200)}: no line holds a JSON object; give one row on each line")
-        last = from_records(records, first=row)
-        if broken:
-            last.notes.append(f"skipped {broken} line(s) that are not JSON objects, first line {first_broken}")
-        yield last
+def _json_lines_tables(path: Path) -> Iterator[Table]:
+    """Yield the lines, some thousands at a time. Lines that are not objects are skipped and counted."""
+    records: list[dict[str, object]] = []
+    size = row = broken = first_broken = 0
+    any_row = False
+    with open_input(path) as file:
+        number = 1
+        while line := file.readline(MAX_LINE_BYTES):
+            here, number = number, number + line.endswith(b"\n")
+            if not line.strip():
+                continue
+            record = object_in(line)
+            if record is None:
+                broken, first_broken = broken + 1, first_broken or here
+                continue
+            records.append(record)
+            size += len(line)
+            if size > JSONL_BYTES:
+                yield from_records(records, first=row)
+                row, size, records, any_row = row + len(records), 0, [], True
+    if not records and not any_row:
+        raise InputError(f"{shorten(str(path), 200)}: no line holds a JSON object; give one row on each line")
+    last = from_records(records, first=row)
+    if broken:
+        last.notes.append(f"skipped {broken} line(s) that are not JSON objects, first line {first_broken}")
+    yield last
+
+
+JSON_LINES = Format("jsonl", _json_lines_matches, _json_lines_tables, _json_lines_rows)
+"""JSON lines: one row on each line."""
 
 
 def object_in(line: bytes) -> dict[str, object] | None:
@@ -180,40 +174,30 @@ PRINTED = "this is what print() shows of tensors; save the batch itself, with to
 _WRAPPERS = ("batch", "data", "rows", "examples", "inputs", "train")
 
 
-class JsonReader:
-    """A JSON file: columns of rows, rows of columns, one row, or any of these under a key such as "batch" or "data"."""
+def _json_matches(_: Path, head: bytes) -> bool:
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
-    NAME = "json"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """It begins as JSON does."""
-        del path
-        return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+def _json_tables(path: Path) -> Iterator[Table]:
+    name = shorten(str(path), 200)
+    content = read_bytes(path, MAX_JSON_BYTES, "give it as JSONL or parquet")
+    if content.count(b"[") + content.count(b"{") > MAX_LISTS:
+        raise InputError(f"{name}: more than {MAX_LISTS:,} lists and objects; give it as JSONL or parquet")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 120)
+        again = (
+            PRINTED
+            if any(word in content[:MAX_PRINTED] for word in (b"tensor(", b"array("))
+            else "save the batch again"
+        )
+        raise InputError(f"{name}: not JSON ({problem}); {again}") from None
+    yield table_of_json(value, name)
 
-    @staticmethod
-    def rows(path: Path) -> None:
-        """One piece holds them all."""
-        del path
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the file as one table."""
-        name = shorten(str(path), 200)
-        content = read_bytes(path, MAX_JSON_BYTES, "give it as JSONL or parquet")
-        if content.count(b"[") + content.count(b"{") > MAX_LISTS:
-            raise InputError(f"{name}: more than {MAX_LISTS:,} lists and objects; give it as JSONL or parquet")
-        try:
-            value = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            problem = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 120)
-            again = (
-                PRINTED
-                if any(word in content[:MAX_PRINTED] for word in (b"tensor(", b"array("))
-                else "save the batch again"
-            )
-            raise InputError(f"{name}: not JSON ({problem}); {again}") from None
-        yield table_of_json(value, name)
+JSON = Format("json", _json_matches, _json_tables)
+"""A JSON file: columns of rows, rows of columns, one row, or any of these under a key such as "batch" or "data"."""
 
 
 def table_of_json(value: object, name: str) -> Table:
@@ -306,50 +290,34 @@ MOST_ROWS = 16_384
 """Rows of a parquet file that are decoded together."""
 
 
-class ParquetReader:
-    """Parquet files, read through pyarrow one record batch at a time."""
+def _parquet_rows(file: Path) -> int:
+    """Return how many rows a file says that it holds."""
+    with _opened_parquet(file) as opened:
+        rows: int = opened.metadata.num_rows
+        return rows
 
-    NAME = "parquet"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A parquet file, or a folder of them."""
-        return head.startswith(b"PAR1") or (is_folder(path) and bool(matching(path, ".parquet")))
+def _parquet_tables(files: list[Path]) -> Iterator[Table]:
+    return chain.from_iterable(map(_parquet_part_tables, _parquet_parts(files)))
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many rows the files say that they hold."""
-        count = 0
-        for file in files_to_read(path, ParquetReader.files_in):
-            with _opened_parquet(file) as opened:
-                count += opened.metadata.num_rows
-        return count
 
-    @staticmethod
-    def files_in(folder: Path) -> list[Path]:
-        """Return the files of this format in a folder."""
-        return matching(folder, ".parquet")
+def _parquet_parts(files: list[Path]) -> list[Part]:
+    """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
+    return packed(((file, _groups_of_rows(file)) for file in files), MOST_BYTES)
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the record batches of the file, or of all files of the folder in order of their names."""
-        for part in ParquetReader.parts(path):
-            yield from ParquetReader.part_tables(part)
 
-    @staticmethod
-    def parts(path: Path) -> list[Part]:
-        """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
-        return packed(
-            ((file, _groups_of_rows(file)) for file in files_to_read(path, ParquetReader.files_in)), MOST_BYTES
-        )
+def _parquet_part_tables(part: Part) -> Iterator[Table]:
+    with _opened_parquet(part.file) as opened:
+        groups = range(part.start, part.stop)
+        for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata), row_groups=groups):
+            yield from map(_table_of_batch, _pieces_of_batch(batch))
 
-    @staticmethod
-    def part_tables(part: Part) -> Iterator[Table]:
-        """Yield the record batches of a part."""
-        with _opened_parquet(part.file) as opened:
-            groups = range(part.start, part.stop)
-            for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata), row_groups=groups):
-                yield from map(_table_of_batch, _pieces_of_batch(batch))
+
+PARQUET = in_files(
+    "parquet", lambda head: head.startswith(b"PAR1"), _parquet_tables, _parquet_rows, (".parquet",),
+    parts=_parquet_parts, part_tables=_parquet_part_tables,
+)  # fmt: skip
+"""Parquet files, read through pyarrow one record batch at a time."""
 
 
 def _groups_of_rows(file: Path) -> list[tuple[int, int]]:
@@ -387,44 +355,35 @@ STREAM_MARK = b"\xff\xff\xff\xff"
 """First bytes of a stream of Arrow. Source: the IPC format's continuation marker."""
 
 
-class ArrowReader:
-    """Arrow files, and the folders that `datasets.Dataset.save_to_disk` writes."""
+def _arrow_matches(path: Path, head: bytes) -> bool:
+    """An Arrow file or stream, or a folder that holds some, directly or in its splits."""
+    if is_folder(path):
+        return bool(matching(path, ".arrow") or _splits(path))
+    return head.startswith(b"ARROW1") or _is_stream(head)
 
-    NAME = "arrow"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """An Arrow file or stream, or a folder that holds some, directly or in its splits."""
-        if is_folder(path):
-            return bool(matching(path, ".arrow") or _splits(path))
-        return head.startswith(b"ARROW1") or _is_stream(head)
+def _arrow_tables(path: Path) -> Iterator[Table]:
+    return chain.from_iterable(map(_arrow_part_tables, map(Part, _arrow_files(path))))
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the record batches of all files, in the order that the folder's state names, else of their names."""
-        for file in _arrow_files(path):
-            yield from ArrowReader.part_tables(Part(file))
 
-    @staticmethod
-    def parts(path: Path) -> list[Part]:
-        """Return record batches that lie together, of about `MOST_BYTES`. Only what says how long they are is read."""
-        return packed(((file, _record_batches(file)) for file in _arrow_files(path)), MOST_BYTES)
+def _arrow_parts(path: Path) -> list[Part]:
+    """Return record batches that lie together, of about `MOST_BYTES`. Only what says how long they are is read."""
+    return packed(((file, _record_batches(file)) for file in _arrow_files(path)), MOST_BYTES)
 
-    @staticmethod
-    def part_tables(part: Part) -> Iterator[Table]:
-        """Yield the record batches of a part; one that does not say where it stops is the whole file."""
-        with _opened_arrow(part.file) as pieces:
-            for batch in islice(pieces, part.start, part.stop or None):
-                yield from map(_table_of_batch, _pieces_of_batch(batch))
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many rows the files hold."""
-        count = 0
-        for file in _arrow_files(path):
-            with _opened_arrow(file) as pieces:
-                count += sum(piece.num_rows for piece in pieces)
-        return count
+def _arrow_part_tables(part: Part) -> Iterator[Table]:
+    """Yield the record batches of a part; one that does not say where it stops is the whole file."""
+    with _opened_arrow(part.file) as pieces:
+        for batch in islice(pieces, part.start, part.stop or None):
+            yield from map(_table_of_batch, _pieces_of_batch(batch))
+
+
+def _arrow_rows(path: Path) -> int:
+    return sum(rows for file in _arrow_files(path) for rows, _ in _record_batches(file))
+
+
+ARROW = Format("arrow", _arrow_matches, _arrow_tables, _arrow_rows, (".arrow",), None, _arrow_parts, _arrow_part_tables)
+"""Arrow files, and the folders that `datasets.Dataset.save_to_disk` writes."""
 
 
 def _is_stream(head: bytes) -> bool:
@@ -455,6 +414,7 @@ def _opened_arrow(file: Path) -> Iterator[Iterator[Foreign]]:
 
 
 def _arrow_files(path: Path) -> list[Path]:
+    """Return a file, or those of a folder in the order that its state names, else of their names."""
     if not is_folder(path):
         return [path]
     if not matching(path, ".arrow"):

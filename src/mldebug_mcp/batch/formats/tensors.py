@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import Column, Table, from_mapping, from_records
-from mldebug_mcp.batch.formats.files import STREAM_ROW_TOKENS, pieces_of_stream, table_of_stream
+from mldebug_mcp.batch.formats.files import STREAM_ROW_TOKENS, Format, pieces_of_stream, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
 from mldebug_mcp.core.access import is_folder, open_input, read_bytes
 from mldebug_mcp.core.conventions import IGNORED_LABEL
@@ -69,50 +69,43 @@ def check_times(unpacked: int, file: BinaryIO, name: str) -> None:
 ARRAY_MAGIC = b"\x93NUMPY"
 
 
-class NpzReader:
-    """NumPy archives: arrays by name. Pickled objects inside are refused."""
+def _npz_matches(path: Path, head: bytes) -> bool:
+    """An .npy file, or a zip archive that is named .npz or holds .npy members."""
+    if head.startswith(ARRAY_MAGIC):
+        return True
+    if not head.startswith(b"PK"):
+        return False
+    if path.suffix == ".npz":
+        return True
+    members = first_members(path)
+    return members is not None and all(member.endswith(".npy") for member in members)
 
-    NAME = "npz"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """An .npy file, or a zip archive that is named .npz or holds .npy members."""
-        if head.startswith(ARRAY_MAGIC):
-            return True
-        if not head.startswith(b"PK"):
-            return False
-        if path.suffix == ".npz":
-            return True
-        members = first_members(path)
-        return members is not None and all(member.endswith(".npy") for member in members)
+def _npz_tables(path: Path) -> Iterator[Table]:
+    """Yield the archive as one table.
 
-    @staticmethod
-    def rows(path: Path) -> None:
-        """One piece holds them all."""
-        del path
+    A bare array is taken as input_ids; one without rows is a shard of a corpus if it is longer than a window of
+    `STREAM_ROW_TOKENS` tokens, and is cut into such windows.
+    """
+    name = shorten(str(path), 200)
+    try:
+        with open_input(path) as file:
+            check_size(file, name)
+            stream = _stream_of_array(file)
+            if stream is not None:
+                yield from stream
+                return
+            columns = _arrays_in(file)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
+        problem = shorten(str(error), 120)
+        raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
+    yield Table(columns)
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the archive as one table.
 
-        A bare array is taken as input_ids; one without rows is a shard of a corpus if it is longer than a window of
-        `STREAM_ROW_TOKENS` tokens, and is cut into such windows.
-        """
-        name = shorten(str(path), 200)
-        try:
-            with open_input(path) as file:
-                check_size(file, name)
-                stream = _stream_of_array(file)
-                if stream is not None:
-                    yield from stream
-                    return
-                columns = _arrays_in(file)
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
-            problem = shorten(str(error), 120)
-            raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
-        yield Table(columns)
+NPZ = Format("npz", _npz_matches, _npz_tables)
+"""NumPy archives: arrays by name. Pickled objects inside are refused."""
 
 
 def _stream_of_array(file: BinaryIO) -> Iterator[Table] | None:
@@ -173,41 +166,32 @@ _SAFETENSORS_TYPES = {
 }  # fmt: skip
 
 
-class SafetensorsReader:
-    """Safetensors: a JSON header and raw numbers.
+def _safetensors_matches(_: Path, head: bytes) -> bool:
+    """A length of eight bytes and a JSON object."""
+    return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < MAX_HEADER
 
-    Read here, because the format is that simple and bfloat16 needs care.
-    """
 
-    NAME = "safetensors"
+def _safetensors_tables(path: Path) -> Iterator[Table]:
+    name = shorten(str(path), 200)
+    with open_input(path) as file:
+        if os.fstat(file.fileno()).st_size > MAX_TENSOR_BYTES:
+            raise InputError(f"{name}: more than 8 GiB in one batch; save fewer rows")
+        size = int.from_bytes(file.read(8), "little")
+        try:
+            header = json.loads(file.read(size))
+            entries = {str(key): value for key, value in header.items() if key != "__metadata__"}
+            columns: dict[str, Column] = {key: _safetensor(file, 8 + size, entry) for key, entry in entries.items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+            problem = shorten(str(error), 120)
+            raise InputError(f"{name}: a broken safetensors file ({problem}); save the batch again") from None
+    yield Table(columns)
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A length of eight bytes and a JSON object."""
-        del path
-        return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < MAX_HEADER
 
-    @staticmethod
-    def rows(path: Path) -> None:
-        """One piece holds them all."""
-        del path
+SAFETENSORS = Format("safetensors", _safetensors_matches, _safetensors_tables)
+"""Safetensors: a JSON header and raw numbers.
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the tensors as one table."""
-        name = shorten(str(path), 200)
-        with open_input(path) as file:
-            if os.fstat(file.fileno()).st_size > MAX_TENSOR_BYTES:
-                raise InputError(f"{name}: more than 8 GiB in one batch; save fewer rows")
-            size = int.from_bytes(file.read(8), "little")
-            try:
-                header = json.loads(file.read(size))
-                entries = {str(key): value for key, value in header.items() if key != "__metadata__"}
-                columns: dict[str, Column] = {key: _safetensor(file, 8 + size, entry) for key, entry in entries.items()}
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
-                problem = shorten(str(error), 120)
-                raise InputError(f"{name}: a broken safetensors file ({problem}); save the batch again") from None
-        yield Table(columns)
+Read here, because the format is that simple and bfloat16 needs care.
+"""
 
 
 def _safetensor(file: BinaryIO, base: int, entry: dict[str, object]) -> npt.NDArray[np.generic]:
@@ -236,56 +220,48 @@ Loaded: TypeAlias = Any
 """What torch loaded: tensors, numbers and text, nested in dicts and lists."""
 
 
-class TorchReader:
-    """Files of `torch.save`: plain tensors only, through torch's own restricted loader (`weights_only=True`)."""
+def _torch_matches(path: Path, head: bytes) -> bool:
+    """A zip archive or a pickle that is named as torch's files are, or an archive with torch's members."""
+    if path.suffix in (".pt", ".pth", ".bin") and (head.startswith(b"PK") or head[:1] == b"\x80"):
+        return True
+    return head.startswith(b"PK") and any(member.endswith("data.pkl") for member in first_members(path) or ())
 
-    NAME = "pt"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A zip archive or a pickle that is named as torch's files are, or an archive with torch's members."""
-        if path.suffix in (".pt", ".pth", ".bin") and (head.startswith(b"PK") or head[:1] == b"\x80"):
-            return True
-        return head.startswith(b"PK") and any(member.endswith("data.pkl") for member in first_members(path) or ())
+def _torch_tables(path: Path) -> Iterator[Table]:
+    name = shorten(str(path), 200)
+    try:
+        with unhurried():
+            import torch
+    except ImportError:
+        raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
+    try:
+        with open_input(path) as file:
+            check_size(file, name)
+            file.seek(0)
+            value = torch.load(file, map_location="cpu", weights_only=True)
+            # A view of a few numbers can say that it has any number of them.
+            check_times(sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value)), file, name)
+        value = _numbers(_named(value))
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
+        problem = shorten(str(error).split("\n", 1)[0], 120)
+        raise InputError(
+            f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
+            "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
+        ) from None
+    if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
+        yield from_records([{key: _plain_lists(item) for key, item in record.items()} for record in value])
+    elif isinstance(value, Mapping):
+        yield from_mapping({str(key): item for key, item in value.items()})
+    elif hasattr(value, "shape"):
+        yield from_mapping({"x" if value.dtype.kind == "f" else "input_ids": value})
+    else:
+        raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
 
-    @staticmethod
-    def rows(path: Path) -> None:
-        """One piece holds them all."""
-        del path
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the file as one table."""
-        name = shorten(str(path), 200)
-        try:
-            with unhurried():
-                import torch
-        except ImportError:
-            raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
-        try:
-            with open_input(path) as file:
-                check_size(file, name)
-                file.seek(0)
-                value = torch.load(file, map_location="cpu", weights_only=True)
-                # A view of a few numbers can say that it has any number of them.
-                check_times(sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value)), file, name)
-            value = _numbers(_named(value))
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
-            problem = shorten(str(error).split("\n", 1)[0], 120)
-            raise InputError(
-                f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
-                "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
-            ) from None
-        if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
-            yield from_records([{key: _plain_lists(item) for key, item in record.items()} for record in value])
-        elif isinstance(value, Mapping):
-            yield from_mapping({str(key): item for key, item in value.items()})
-        elif hasattr(value, "shape"):
-            yield from_mapping({"x" if value.dtype.kind == "f" else "input_ids": value})
-        else:
-            raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
+TORCH = Format("pt", _torch_matches, _torch_tables)
+"""Files of `torch.save`: plain tensors only, through torch's own restricted loader (`weights_only=True`)."""
 
 
 MOST_PARTS = 3
@@ -380,40 +356,33 @@ WRITE_WHOLE = (
 )
 
 
-class PrintedReader:
-    """A text in which a program printed a batch, or a trainer an example: all of the numbers have to be there."""
+def _printed_matches(path: Path, head: bytes) -> bool:
+    """It is text, no JSON, and a column or a line of pairs begins in it."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if is_folder(path) or b"\0" in head or re.match(rb'(?:\{|\[\s*\{)\s*"', start) or _is_list_of_json(start):
+        return False
+    text = head.decode("utf-8", "replace")
+    return bool(_VALUE.search(text) or _ALONE.search(text) or any(map(_shows_pairs, text.splitlines())))
 
-    NAME = "printed"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """It is text, no JSON, and a column or a line of pairs begins in it."""
-        start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-        if is_folder(path) or b"\0" in head or re.match(rb'(?:\{|\[\s*\{)\s*"', start) or _is_list_of_json(start):
-            return False
-        text = head.decode("utf-8", "replace")
-        return bool(_VALUE.search(text) or _ALONE.search(text) or any(map(_shows_pairs, text.splitlines())))
+def _printed_tables(path: Path) -> Iterator[Table]:
+    """Yield the text as one table. Raises InputError where numbers were left out, or columns do not fit."""
+    name = shorten(str(path), 200)
+    text = read_bytes(path, MAX_BYTES, "save the batch itself").decode("utf-8", "replace")
+    columns, notes = _columns_in(text, name)
+    columns = columns or _pairs_in(text)
+    if not columns:
+        raise InputError(f"{name}: no column of numbers is in it; save the batch itself, with torch.save")
+    sizes = {column: len(rows) for column, rows in columns.items()}
+    if len(set(sizes.values())) > 1:
+        differ = ", ".join(f"{column} {size}" for column, size in sizes.items())
+        raise InputError(f"{name}: the printed columns have different numbers of rows ({differ}); save the batch")
+    rows = next(iter(sizes.values()))
+    yield Table(dict(columns), notes=[f"read {counted(rows, 'row')} as a program printed them", *notes])
 
-    @staticmethod
-    def rows(path: Path) -> None:
-        """One piece holds them all."""
-        del path
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the text as one table. Raises InputError where numbers were left out, or columns do not fit."""
-        name = shorten(str(path), 200)
-        text = read_bytes(path, MAX_BYTES, "save the batch itself").decode("utf-8", "replace")
-        columns, notes = _columns_in(text, name)
-        columns = columns or _pairs_in(text)
-        if not columns:
-            raise InputError(f"{name}: no column of numbers is in it; save the batch itself, with torch.save")
-        sizes = {column: len(rows) for column, rows in columns.items()}
-        if len(set(sizes.values())) > 1:
-            differ = ", ".join(f"{column} {size}" for column, size in sizes.items())
-            raise InputError(f"{name}: the printed columns have different numbers of rows ({differ}); save the batch")
-        rows = next(iter(sizes.values()))
-        yield Table(dict(columns), notes=[f"read {counted(rows, 'row')} as a program printed them", *notes])
+PRINTED = Format("printed", _printed_matches, _printed_tables)
+"""A text in which a program printed a batch, or a trainer an example: all of the numbers have to be there."""
 
 
 def _is_list_of_json(start: bytes) -> bool:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import Column, Table
-from mldebug_mcp.batch.formats.files import Bytes, files_to_read, mapped, whole_numbers
+from mldebug_mcp.batch.formats.files import Bytes, in_files, mapped, whole_numbers
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
+from mldebug_mcp.core.access import library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.protobuf import fields, masked_crc32c, masked_crc32c_of, masked_crc32c_of_parts
 from mldebug_mcp.core.text import counted, shorten
@@ -317,48 +317,40 @@ PACKED_BY = {b"\x1f\x8b": "gzip", **dict.fromkeys((b"\x78\x01", b"\x78\x9c", b"\
 _FILE_NAME = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
 
 
-class TfrecordReader:
-    """TFRecord files of `tf.train.Example`: length, its checksum, a message, its checksum, again and again.
+def _begins_with_length(head: bytes) -> bool:
+    """Say whether a file begins with a length and its checksum."""
+    return len(head) >= _HEADER.size and masked_crc32c_of(head[:8]) == int.from_bytes(head[8:12], "little")
 
-    Layout: https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
-    """
 
-    NAME = "tfrecord"
+def _tfrecord_rows(file: Path) -> int:
+    return sum(len(start) for _, start, _ in _blocks_of_messages(file))
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A file that begins with a length and its checksum, or a folder of files named so."""
-        if is_folder(path):
-            return bool(files_to_read(path, TfrecordReader.files_in))
-        return len(head) >= _HEADER.size and masked_crc32c_of(head[:8]) == int.from_bytes(head[8:12], "little")
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many messages there are."""
-        return sum(
-            len(start)
-            for file in files_to_read(path, TfrecordReader.files_in)
-            for _, start, _ in _blocks_of_messages(file)
-        )
+def _tfrecord_tables(files: list[Path]) -> Iterator[Table]:
+    """Yield the examples, some megabytes at a time. Raises InputError if a message is none."""
+    for file in files:
+        count = place = 0
+        for data, start, stop in _blocks_of_messages(file):
+            corrupt = _corrupt_messages(data, start, stop, place)
+            try:
+                table = table_of(data, start, stop, file, count)
+            except InputError as error:
+                raise (_unreadable(file, count, corrupt) if corrupt else error) from None
+            yield replace(table, corrupt=corrupt)
+            count, place = count + len(start), place + int(stop[-1]) + _FOOTER_BYTES
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the examples, some megabytes at a time. Raises InputError if a message is none."""
-        for file in files_to_read(path, TfrecordReader.files_in):
-            count = place = 0
-            for data, start, stop in _blocks_of_messages(file):
-                corrupt = _corrupt_messages(data, start, stop, place)
-                try:
-                    table = table_of(data, start, stop, file, count)
-                except InputError as error:
-                    raise (_unreadable(file, count, corrupt) if corrupt else error) from None
-                yield replace(table, corrupt=corrupt)
-                count, place = count + len(start), place + int(stop[-1]) + _FOOTER_BYTES
 
-    @staticmethod
-    def files_in(folder: Path) -> list[Path]:
-        """Return the files of this format in a folder."""
-        return [file for file in matching(folder, "") if _FILE_NAME.search(file.name)]
+def _tfrecord_files_in(folder: Path) -> list[Path]:
+    return [file for file in matching(folder, "") if _FILE_NAME.search(file.name)]
+
+
+TFRECORD = in_files(
+    "tfrecord", _begins_with_length, _tfrecord_tables, _tfrecord_rows, (".tfrecord", ".tfrecords"), _tfrecord_files_in
+)
+"""TFRecord files of `tf.train.Example`: length, its checksum, a message, its checksum, again and again.
+
+Layout: https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
+"""
 
 
 def _unreadable(file: Path, first: int, corrupt: Mapping[int, int]) -> InputError:
@@ -391,7 +383,9 @@ def _blocks_of_messages(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
                 yield data, start, stop
                 at, wanted = at + int(stop[-1]) + _FOOTER_BYTES, PIECE_BYTES
                 continue
-            needed = _HEADER.size + _message_length(data, 0) + _FOOTER_BYTES
+            # More than any message takes, where its header is cut off.
+            length = int(_HEADER.unpack_from(data.data)[0]) if _HEADER.size <= len(data) else 2 * MAX_MESSAGE
+            needed = _HEADER.size + length + _FOOTER_BYTES
             if at == 0 and data[:2].tobytes() in PACKED_BY:
                 raise InputError(
                     f"{shorten(str(file), 200)}: packed by {PACKED_BY[data[:2].tobytes()]}: unpack it first"
@@ -427,12 +421,6 @@ def _check_lengths(data: Bytes, start: Ints, file: Path, place: int) -> None:
         )
 
 
-def _message_length(data: Bytes, at: int) -> int:
-    """Return the length of the message whose header begins at a place; more than any where it is cut off."""
-    return int(_HEADER.unpack_from(data.data, at)[0]) if at + _HEADER.size <= len(data) else 2 * MAX_MESSAGE
-
-
-ARRAY_RECORD_ENDINGS = (".array_record", ".arrayrecord")
 RIEGELI_SIGNATURE = bytes.fromhex("83af70d10d884a3f")
 """The first bytes of a Riegeli file, on which ArrayRecord is built
 (https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md)."""
@@ -440,53 +428,36 @@ CHUNK_RECORDS = 1024
 """Records that are read together."""
 
 
-class ArrayRecordReader:
-    """ArrayRecord files, which Grain and MaxText read; the `array_record` package opens them.
+def _array_record_rows(file: Path) -> int:
+    with _opened_array_record(file) as reader:
+        return int(reader.num_records())
 
-    Source: https://github.com/google/array_record
-    """
 
-    NAME = "arrayrecord"
+def _array_record_tables(files: list[Path]) -> Iterator[Table]:
+    """Yield the examples, some megabytes at a time. Raises InputError if a record is none."""
+    for file in files:
+        with _opened_array_record(file) as reader:
+            total = int(reader.num_records())
+            records: list[bytes] = []
+            for first in range(0, total, CHUNK_RECORDS):
+                last = min(first + CHUNK_RECORDS, total)
+                records += reader.read(list(range(first, last)))
+                if sum(map(len, records)) > PIECE_BYTES or last == total:
+                    stop = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)))
+                    start = np.concatenate([[0], stop[:-1]])
+                    data = np.frombuffer(b"".join(records), np.uint8)
+                    yield table_of(data, start, stop, file, last - len(records))
+                    records = []
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A file with Riegeli's signature, or a folder of files named so."""
-        return (
-            bool(files_to_read(path, ArrayRecordReader.files_in))
-            if is_folder(path)
-            else head.startswith(RIEGELI_SIGNATURE)
-        )
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many records there are."""
-        count = 0
-        for file in files_to_read(path, ArrayRecordReader.files_in):
-            with _opened_array_record(file) as reader:
-                count += int(reader.num_records())
-        return count
+ARRAY_RECORD = in_files(
+    "arrayrecord", lambda head: head.startswith(RIEGELI_SIGNATURE), _array_record_tables, _array_record_rows,
+    (".array_record", ".arrayrecord"),
+)  # fmt: skip
+"""ArrayRecord files, which Grain and MaxText read; the `array_record` package opens them.
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the examples, some megabytes at a time. Raises InputError if a record is none."""
-        for file in files_to_read(path, ArrayRecordReader.files_in):
-            with _opened_array_record(file) as reader:
-                total = int(reader.num_records())
-                records: list[bytes] = []
-                for first in range(0, total, CHUNK_RECORDS):
-                    last = min(first + CHUNK_RECORDS, total)
-                    records += reader.read(list(range(first, last)))
-                    if sum(map(len, records)) > PIECE_BYTES or last == total:
-                        stop = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)))
-                        start = np.concatenate([[0], stop[:-1]])
-                        data = np.frombuffer(b"".join(records), np.uint8)
-                        yield table_of(data, start, stop, file, last - len(records))
-                        records = []
-
-    @staticmethod
-    def files_in(folder: Path) -> list[Path]:
-        """Return the files of this format in a folder."""
-        return [file for ending in ARRAY_RECORD_ENDINGS for file in matching(folder, ending)]
+Source: https://github.com/google/array_record
+"""
 
 
 @contextmanager

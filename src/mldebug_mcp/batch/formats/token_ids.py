@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,13 @@ import numpy.typing as npt
 from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.formats.files import (
     STREAM_ROW_TOKENS,
+    Format,
     mapped,
     pieces_of_stream,
     table_of_stream,
     without_held_out,
 )
-from mldebug_mcp.batch.formats.tensors import NpzReader
+from mldebug_mcp.batch.formats.tensors import NPZ
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import is_file, is_folder, matching, open_input, read_bytes
 from mldebug_mcp.core.arrays import entropy
@@ -61,48 +63,51 @@ class _Layout:
     evidence: str
 
 
-class TokenFileReader:
-    """Raw token ids one after the other, as nanoGPT's prepare.py and llm.c write them; no ids of documents, no labels.
+def _token_matches(path: Path, head: bytes) -> bool:
+    """A file named .bin, or .npy without NumPy's header as OLMo writes it, that no other format claims.
 
-    A row is a window of `STREAM_ROW_TOKENS` tokens; the model is trained on all of them.
+    Its ids are as unevenly common as those of any text.
     """
+    if is_folder(path) or path.suffix not in TOKEN_ENDINGS:
+        return False
+    if len(head) >= 4 and int(np.frombuffer(head[:4], "<i4")[0]) in (*_LLMC_MAGIC, EVALUATION_MAGIC):
+        return True
+    if _is_text(head) or _has_offsets(head):
+        return False
+    ids = np.frombuffer(head[: len(head) // 2 * 2], "<u2")
+    return len(ids) > 0 and int(np.bincount(ids).max()) >= LEAST_COMMONEST * len(ids)
 
-    NAME = "tokens"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A file named .bin, or .npy without NumPy's header as OLMo writes it, that no other format claims.
+def _token_rows(path: Path, dtype: str = "", evidence: str = STATED) -> int:
+    with open_input(path) as file:
+        layout = _layout(file, path, dtype, evidence)
+        size = file.seek(0, 2) - layout.header
+    return max(1, size // layout.dtype.itemsize // STREAM_ROW_TOKENS)
 
-        Its ids are as unevenly common as those of any text.
-        """
-        if is_folder(path) or path.suffix not in TOKEN_ENDINGS:
-            return False
-        if len(head) >= 4 and int(np.frombuffer(head[:4], "<i4")[0]) in (*_LLMC_MAGIC, EVALUATION_MAGIC):
-            return True
-        if _is_text(head) or _has_offsets(head):
-            return False
-        ids = np.frombuffer(head[: len(head) // 2 * 2], "<u2")
-        return len(ids) > 0 and int(np.bincount(ids).max()) >= LEAST_COMMONEST * len(ids)
 
-    @staticmethod
-    def rows(path: Path, dtype: str = "", evidence: str = STATED) -> int:
-        """Return how many windows there are; `dtype` is one of `DTYPES` that the user states."""
-        with open_input(path) as file:
-            layout = _layout(file, path, dtype, evidence)
-            size = file.seek(0, 2) - layout.header
-        return max(1, size // layout.dtype.itemsize // STREAM_ROW_TOKENS)
+def _token_tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Table]:
+    """Yield the windows, some thousands at a time; the last tokens, fewer than a window, are their tail."""
+    with open_input(path) as file:
+        layout = _layout(file, path, dtype, evidence)
+        width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
+        rows = f"without documents, in rows of {STREAM_ROW_TOKENS} tokens"
+        note = f"read as ids of {width} bytes ({layout.evidence}) {rows}"
+        pieces = pieces_of_stream(file, layout.dtype, layout.header, size // width)
+        for ids, is_last in pieces:
+            yield table_of_stream(ids, note, size % width if is_last else 0)
 
-    @staticmethod
-    def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Table]:
-        """Yield the windows, some thousands at a time; the last tokens, fewer than a window, are their tail."""
-        with open_input(path) as file:
-            layout = _layout(file, path, dtype, evidence)
-            width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
-            rows = f"without documents, in rows of {STREAM_ROW_TOKENS} tokens"
-            note = f"read as ids of {width} bytes ({layout.evidence}) {rows}"
-            pieces = pieces_of_stream(file, layout.dtype, layout.header, size // width)
-            for ids, is_last in pieces:
-                yield table_of_stream(ids, note, size % width if is_last else 0)
+
+TOKENS = Format("tokens", _token_matches, _token_tables, _token_rows)
+"""Raw token ids one after the other, as nanoGPT's prepare.py and llm.c write them; no ids of documents, no labels.
+
+A row is a window of `STREAM_ROW_TOKENS` tokens; the model is trained on all of them.
+"""
+
+
+def tokens_of(dtype: str, evidence: str = STATED) -> Format:
+    """Return the format of raw token ids of a type, one of `DTYPES`, that the user states, or other evidence."""
+    rows = partial(_token_rows, dtype=dtype, evidence=evidence)
+    return TOKENS._replace(rows=rows, tables=partial(_token_tables, dtype=dtype, evidence=evidence))
 
 
 def inferred_type(path: Path) -> tuple[str, str]:
@@ -209,57 +214,56 @@ CHUNK_TOKENS = 8 * 1024 * 1024
 class _MegatronIndex:
     dtype: np.dtype[np.integer]
     sequences: int
-    lengths: Ints
-    """Tokens of each document: of its sequences together."""
+    offsets: Ints
+    """Tokens before each document, and of all together."""
 
 
-class MegatronReader:
-    """Megatron's tokenized corpora: token ids in a `.bin`, and where each sequence lies in the `.idx` next to it.
+def _pieces_of_documents(file: BinaryIO, dtype: np.dtype[np.integer], offsets: Ints) -> Iterator[tuple[int, Ragged]]:
+    """Yield the documents of a file, some millions of tokens at a time, each piece with the tokens before it.
 
-    Layout: https://github.com/NVIDIA/Megatron-LM/blob/core_v0.16.1/megatron/core/datasets/indexed_dataset.py
+    The offsets are the tokens before each document, and of all together.
     """
+    first = 0
+    while first < len(offsets) - 1:
+        start = int(offsets[first])
+        last = max(first + 1, int(np.searchsorted(offsets[1:], start + CHUNK_TOKENS)))
+        ids = mapped(file, dtype, start * dtype.itemsize, int(offsets[last]) - start)
+        yield start, Ragged(ids, offsets[first : last + 1] - start)
+        first = last
 
-    NAME = "megatron"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """An index, or the `.bin` next to one."""
-        if is_folder(path):
-            return False
-        return head.startswith(MEGATRON_MAGIC) or (path.suffix == ".bin" and is_file(path.with_suffix(".idx")))
+def _megatron_matches(path: Path, head: bytes) -> bool:
+    """An index, or the `.bin` next to one."""
+    if is_folder(path):
+        return False
+    return head.startswith(MEGATRON_MAGIC) or (path.suffix == ".bin" and is_file(path.with_suffix(".idx")))
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many documents the index lists."""
-        return len(_megatron_index(path).lengths)
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the documents, some millions of tokens at a time. Raises InputError if the two files contradict."""
-        index, data = _megatron_index(path), path.with_suffix(".bin")
-        name = shorten(str(data), 200)
-        if not is_file(data):
-            raise InputError(f"{name}: this file is missing next to its index; copy both files into one folder")
-        promised = int(index.lengths.sum()) * index.dtype.itemsize
-        with open_input(data) as file:
-            there = file.seek(0, 2)
-            if there != promised:
-                raise InputError(
-                    f"{name}: it holds {there:,} bytes, but its index promises {promised:,}; write both files again"
-                )
-            ends = np.cumsum(index.lengths)
-            first = 0
-            while first < len(ends):
-                start = int(ends[first - 1]) if first else 0
-                last = max(first + 1, int(np.searchsorted(ends, start + CHUNK_TOKENS)))
-                lengths = index.lengths[first:last]
-                ids = mapped(file, index.dtype, start * index.dtype.itemsize, int(lengths.sum()))
-                documents = Ragged(ids, offsets_of(lengths))
-                sequences = f" in {index.sequences:,} sequences" * (index.sequences != len(ends))
-                listed = f"{counted(len(ends), 'document')}{sequences}"
-                note = f"read as {index.dtype.name} ids of {listed}, as the index states"
-                yield Table({"input_ids": documents, "labels": documents}, notes=[note], padded=False)
-                first = last
+def _megatron_tables(path: Path) -> Iterator[Table]:
+    """Yield the documents, some millions of tokens at a time. Raises InputError if the two files contradict."""
+    index, data = _megatron_index(path), path.with_suffix(".bin")
+    name = shorten(str(data), 200)
+    if not is_file(data):
+        raise InputError(f"{name}: this file is missing next to its index; copy both files into one folder")
+    documents, promised = len(index.offsets) - 1, int(index.offsets[-1]) * index.dtype.itemsize
+    with open_input(data) as file:
+        there = file.seek(0, 2)
+        if there != promised:
+            raise InputError(
+                f"{name}: it holds {there:,} bytes, but its index promises {promised:,}; write both files again"
+            )
+        sequences = f" in {index.sequences:,} sequences" * (index.sequences != documents)
+        listed = f"{counted(documents, 'document')}{sequences}"
+        note = f"read as {index.dtype.name} ids of {listed}, as the index states"
+        for _, rows in _pieces_of_documents(file, index.dtype, index.offsets):
+            yield Table({"input_ids": rows, "labels": rows}, notes=[note], padded=False)
+
+
+MEGATRON = Format("megatron", _megatron_matches, _megatron_tables, lambda path: len(_megatron_index(path).offsets) - 1)
+"""Megatron's tokenized corpora: token ids in a `.bin`, and where each sequence lies in the `.idx` next to it.
+
+Layout: https://github.com/NVIDIA/Megatron-LM/blob/core_v0.16.1/megatron/core/datasets/indexed_dataset.py
+"""
 
 
 def _megatron_index(path: Path) -> _MegatronIndex:
@@ -289,8 +293,7 @@ def _megatron_index(path: Path) -> _MegatronIndex:
         raise InputError(
             f"{name}: its documents do not begin at sequences from 0 to {sequences:,}; preprocess the data again"
         )
-    starts = offsets_of(lengths)
-    return _MegatronIndex(np.dtype(_MEGATRON_DTYPES[code]), sequences, np.diff(starts[firsts]))
+    return _MegatronIndex(np.dtype(_MEGATRON_DTYPES[code]), sequences, offsets_of(lengths)[firsts])
 
 
 MAX_INDEX_BYTES = 1024**3
@@ -299,67 +302,53 @@ MAX_METADATA_BYTES = 64 * 1024
 _DATATROVE_WIDTHS: Mapping[int, np.dtype[np.integer]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 
-class DatatroveReader:
-    """Token files of datatrove: ids in a `.ds`, ends of documents in `.ds.index`, the width of ids in `.ds.metadata`.
+def _datatrove_matches(path: Path, _: bytes) -> bool:
+    """A `.ds` with its index next to it."""
+    return path.suffix == ".ds" and not is_folder(path) and is_file(_index_of(path))
 
-    Layout: TokenizedFile in
-    https://github.com/huggingface/datatrove/blob/main/src/datatrove/pipeline/tokens/tokenizer.py
-    """
 
-    NAME = "datatrove"
+def _datatrove_tables(path: Path) -> Iterator[Table]:
+    """Yield the documents, some millions of tokens at a time. Raises InputError if the files contradict."""
+    offsets, width = _document_offsets(path), _stated_width(path)
+    name = shorten(str(path), 200)
+    with open_input(path) as file:
+        size = file.seek(0, 2)
+        tokens = int(offsets[-1])
+        fitting = [bytes_ for bytes_ in _DATATROVE_WIDTHS if bytes_ * tokens == size]
+        if not fitting or width not in {None, *fitting}:
+            raise InputError(
+                f"{name}: its index ends at token {tokens:,}, but it holds {size:,} bytes"
+                f"{'' if width is None else f', of {width} bytes each by its metadata'}; write the files again"
+            )
+        dtype: np.dtype[np.integer] = _DATATROVE_WIDTHS[fitting[0]]
+        note = f"read as {dtype.name} ids of {counted(len(offsets) - 1, 'document')}, as size and index state"
+        mask = _loss_mask(path, tokens)
+        for start, rows in _pieces_of_documents(file, dtype, offsets):
+            trained: dict[str, Column] = {"labels": rows}
+            if mask is not None:
+                trained = {"loss_mask": Ragged(mask[start : start + len(rows.flat)], rows.offsets)}
+            yield Table({"input_ids": rows, **trained}, notes=[note], padded=False)
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A `.ds` with its index next to it."""
-        del head
-        return path.suffix == ".ds" and not is_folder(path) and is_file(_index_of(path))
 
-    @staticmethod
-    def rows(path: Path) -> int:
-        """Return how many documents the index lists."""
-        return len(_document_ends(path))
+DATATROVE = Format("datatrove", _datatrove_matches, _datatrove_tables, lambda path: len(_document_offsets(path)) - 1)
+"""Token files of datatrove: ids in a `.ds`, ends of documents in `.ds.index`, the width of ids in `.ds.metadata`.
 
-    @staticmethod
-    def tables(path: Path) -> Iterator[Table]:
-        """Yield the documents, some millions of tokens at a time. Raises InputError if the files contradict."""
-        ends, width = _document_ends(path), _stated_width(path)
-        name = shorten(str(path), 200)
-        with open_input(path) as file:
-            size = file.seek(0, 2)
-            tokens = int(ends[-1]) if len(ends) else 0
-            fitting = [bytes_ for bytes_ in _DATATROVE_WIDTHS if bytes_ * tokens == size]
-            if not fitting or width not in {None, *fitting}:
-                raise InputError(
-                    f"{name}: its index ends at token {tokens:,}, but it holds {size:,} bytes"
-                    f"{'' if width is None else f', of {width} bytes each by its metadata'}; write the files again"
-                )
-            dtype: np.dtype[np.integer] = _DATATROVE_WIDTHS[fitting[0]]
-            note = f"read as {dtype.name} ids of {counted(len(ends), 'document')}, as size and index state"
-            mask = _loss_mask(path, tokens)
-            first = 0
-            while first < len(ends):
-                start = int(ends[first - 1]) if first else 0
-                last = max(first + 1, int(np.searchsorted(ends, start + CHUNK_TOKENS)))
-                lengths = np.diff(ends[first:last], prepend=start)
-                ids = mapped(file, dtype, start * dtype.itemsize, int(lengths.sum()))
-                documents = Ragged(ids, offsets_of(lengths))
-                trained: dict[str, Column] = {"labels": documents}
-                if mask is not None:
-                    trained = {"loss_mask": Ragged(mask[start : start + len(ids)], documents.offsets)}
-                yield Table({"input_ids": documents, **trained}, notes=[note], padded=False)
-                first = last
+Layout: TokenizedFile in
+https://github.com/huggingface/datatrove/blob/main/src/datatrove/pipeline/tokens/tokenizer.py
+"""
 
 
 def _index_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.index")
 
 
-def _document_ends(path: Path) -> Ints:
+def _document_offsets(path: Path) -> Ints:
+    """Return the tokens before each document, and of all together."""
     content = read_bytes(_index_of(path), MAX_INDEX_BYTES)
-    ends = np.frombuffer(content[: len(content) // 8 * 8], "<i8").astype(np.int64)
-    if len(content) % 8 or np.any(np.diff(ends, prepend=0) < 0):
+    offsets = np.append(0, np.frombuffer(content[: len(content) // 8 * 8], "<i8")).astype(np.int64)
+    if len(content) % 8 or np.any(np.diff(offsets) < 0):
         raise InputError(f"{shorten(str(_index_of(path)), 200)}: not rising numbers of 8 bytes; write the index again")
-    return ends
+    return offsets
 
 
 def _loss_mask(path: Path, tokens: int) -> npt.NDArray[np.uint8] | None:
@@ -387,61 +376,59 @@ def _stated_width(path: Path) -> int | None:
 
 SHARD_ENDINGS = (".bin", ".ds", ".npy")
 HEAD_BYTES = 4096
-ShardReader: TypeAlias = type[Any]
-"""A reader of one shard; that of raw ids also takes their type."""
-_SHARD_READERS: tuple[ShardReader, ...] = (NpzReader, MegatronReader, DatatroveReader, TokenFileReader)
+_SHARD_FORMATS = (NPZ, MEGATRON, DATATROVE, TOKENS)
 
 
-class ShardsReader:
-    """A folder of shards of token ids, all of one format: Megatron's, datatrove's, NumPy's or raw `.bin` files."""
+def _shards_matches(path: Path, _: bytes) -> bool:
+    """A folder whose files of token ids have one ending, and the first of them a format that is known."""
+    files = _shards_to_read(path) if is_folder(path) else []
+    return bool(files) and _shard_format(files[0]) is not None
 
-    NAME = "shards"
 
-    @staticmethod
-    def matches(path: Path, head: bytes) -> bool:
-        """A folder whose files of token ids have one ending, and the first of them a format that is known."""
-        del head
-        files = _shards_to_read(path) if is_folder(path) else []
-        return bool(files) and _shard_format(files[0]) is not None
+def _shards_rows(path: Path, dtype: str = "") -> int | None:
+    """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
+    files = _shards_to_read(path)
+    found = _of_stated_type(_known_format(files[0], dtype), files, dtype, path)
+    return None if found is NPZ else sum(found.rows(file) or 0 for file in files)
 
-    @staticmethod
-    def rows(path: Path, dtype: str = "") -> int | None:
-        """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
-        files = _shards_to_read(path)
-        reader = _shard_reader(_known_format(files[0], dtype))
-        stated = _stated_type(reader, files, dtype, path)
-        return None if reader is NpzReader else sum(reader.rows(file, **stated) or 0 for file in files)
 
-    @staticmethod
-    def tables(path: Path, dtype: str = "") -> Iterator[Table]:
-        """Yield the content of the shards in the order of their names. Raises InputError if one has another format."""
-        files = _shards_to_read(path)
-        found = _known_format(files[0], dtype)
-        reader = _shard_reader(found)
-        stated = _stated_type(reader, files, dtype, path)
-        _check_indexes(path)
-        looks = _unlike(files, stated) if reader is TokenFileReader and not dtype else []
-        looks += _without_header(files) if reader is TokenFileReader else []
-        note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
-        for file in files:
-            other = _known_format(file, dtype)
-            if other != found:
-                raise InputError(
-                    f"{shorten(str(file), 200)}: its format is {other}, that of the shards before it "
-                    f"{found}; give shards of one format as one folder"
-                )
-            for table in reader.tables(file, **stated):
-                yield replace(table, notes=[note, *looks, *table.notes], shard=file.name)
+def _shards_tables(path: Path, dtype: str = "") -> Iterator[Table]:
+    """Yield the content of the shards in the order of their names. Raises InputError if one has another format."""
+    files = _shards_to_read(path)
+    found = _known_format(files[0], dtype)
+    read_as = _of_stated_type(found, files, dtype, path)
+    _check_indexes(path)
+    looks = _unlike(files) if found is TOKENS and not dtype else []
+    looks += _without_header(files) if found is TOKENS else []
+    note = f"read as one corpus of {counted(len(files), 'shard')} ({found.name})"
+    for file in files:
+        other = _known_format(file, dtype)
+        if other is not found:
+            raise InputError(
+                f"{shorten(str(file), 200)}: its format is {other.name}, that of the shards before it "
+                f"{found.name}; give shards of one format as one folder"
+            )
+        for table in read_as.tables(file):
+            yield replace(table, notes=[note, *looks, *table.notes], shard=file.name)
 
-    @staticmethod
-    def files_in(folder: Path) -> list[Path]:
-        """Return the shards in a folder; none if it holds files of several endings."""
-        found = [files for ending in SHARD_ENDINGS if (files := matching(folder, ending))]
-        return found[0] if len(found) == 1 else []
+
+def _shards_in(folder: Path) -> list[Path]:
+    """Return the shards in a folder; none if it holds files of several endings."""
+    found = [files for ending in SHARD_ENDINGS if (files := matching(folder, ending))]
+    return found[0] if len(found) == 1 else []
+
+
+SHARDS = Format("shards", _shards_matches, _shards_tables, _shards_rows, (*SHARD_ENDINGS, ".idx"), _shards_in)
+"""A folder of shards of token ids, all of one format: Megatron's, datatrove's, NumPy's or raw `.bin` files."""
+
+
+def shards_of(dtype: str) -> Format:
+    """Return the format of shards of raw ids of a stated type, one of `DTYPES`."""
+    return SHARDS._replace(rows=partial(_shards_rows, dtype=dtype), tables=partial(_shards_tables, dtype=dtype))
 
 
 def _shards_to_read(folder: Path) -> list[Path]:
-    return without_held_out(ShardsReader.files_in(folder))
+    return without_held_out(_shards_in(folder))
 
 
 def _size(file: Path) -> int:
@@ -449,15 +436,16 @@ def _size(file: Path) -> int:
         return opened.seek(0, 2)
 
 
-def _unlike(files: Sequence[Path], stated: Mapping[str, str]) -> list[str]:
+def _unlike(files: Sequence[Path]) -> list[str]:
     """Return the note that some shards of raw ids look like another type than the one with which all are read."""
-    others = {file.name: shown for file in files if (shown := inferred_type(file)[0]) != stated["dtype"]}
+    dtype, _ = _shown_type(files)
+    others = {file.name: shown for file in files if (shown := inferred_type(file)[0]) != dtype}
     if not others:
         return []
     name, shown = next(iter(others.items()))
     return [
         f"{counted(len(others), 'shard')} of {len(files)} alone would be read as another type than the others "
-        f"({shorten(name, 60)} as {np.dtype(shown).name}); all are read as {np.dtype(stated['dtype']).name}"
+        f"({shorten(name, 60)} as {np.dtype(shown).name}); all are read as {np.dtype(dtype).name}"
     ]
 
 
@@ -483,28 +471,26 @@ def _check_indexes(folder: Path) -> None:
             )
 
 
-def _stated_type(reader: ShardReader, files: Sequence[Path], dtype: str, path: Path) -> dict[str, str]:
-    """Return the type of raw ids, as the user states it or as the largest shard shows it: it is the same in all shards.
+def _shown_type(files: Sequence[Path]) -> tuple[str, str]:
+    """Return the type of raw ids as the largest shard shows it, and what shows it: it is the same in all shards."""
+    return inferred_type(max(files, key=_size))
+
+
+def _of_stated_type(found: Format, files: Sequence[Path], dtype: str, path: Path) -> Format:
+    """Return the format of shards with the type of raw ids that the user states, or that they show.
 
     Raises InputError if the user states it and the shards state their own.
     """
-    if reader is TokenFileReader and not dtype:
-        shown, evidence = inferred_type(max(files, key=_size))
-        return {"dtype": shown, "evidence": evidence}
-    if reader is TokenFileReader:
-        return {"dtype": dtype}
+    if found is TOKENS:
+        return tokens_of(dtype) if dtype else tokens_of(*_shown_type(files))
     if dtype:
-        raise InputError(f"{shorten(str(path), 200)}: {reader.NAME} states the type of its ids; leave out dtype")
-    return {}
+        raise InputError(f"{shorten(str(path), 200)}: {found.name} states the type of its ids; leave out dtype")
+    return found
 
 
-def _shard_reader(found: str) -> ShardReader:
-    return next(reader for reader in _SHARD_READERS if found == reader.NAME)
-
-
-def _known_format(file: Path, dtype: str) -> str:
+def _known_format(file: Path, dtype: str) -> Format:
     """Return the format of a shard: raw ids where their type is stated. Raises InputError if it is not known."""
-    found = _shard_format(file) or (TokenFileReader.NAME if dtype else None)
+    found = _shard_format(file) or (TOKENS if dtype else None)
     if found is None:
         raise InputError(
             f"{shorten(str(file), 200)}: no format of shards that is known; state dtype if it holds raw ids"
@@ -512,7 +498,7 @@ def _known_format(file: Path, dtype: str) -> str:
     return found
 
 
-def _shard_format(file: Path) -> str | None:
+def _shard_format(file: Path) -> Format | None:
     with open_input(file) as opened:
         head = opened.read(HEAD_BYTES)
-    return next((reader.NAME for reader in _SHARD_READERS if head and reader.matches(file, head)), None)
+    return next((shard_format for shard_format in _SHARD_FORMATS if head and shard_format.matches(file, head)), None)

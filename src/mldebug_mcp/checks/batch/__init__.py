@@ -10,6 +10,7 @@ from mldebug_mcp.batch.batch import Batch, Problem
 from mldebug_mcp.batch.endings import RoleLoss
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.checks.check import Evidence, Rows, Spot
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.models.base import Severity
 
 # The rows of a batch that a check is about: found, named in a sentence, and shown by examples.
@@ -32,6 +33,27 @@ def batch_evidence(
 ) -> Evidence:
     """Return what a check saw in rows of a batch; no rows if it concerns none in particular."""
     return Evidence(summary, values=values or {}, about=Rows(rows, spots), severity=severity)
+
+
+_ROWS = regex(r"\{rows(?: (\w+)\|(\w+))?\}", needs="{rows")
+"""Where a summary names the rows, with the verb for one of them and for several: `{rows}`, `{rows is|are}`."""
+
+
+def in_rows(
+    batch: Batch,
+    rows: Ints,
+    summary: str,
+    spots: tuple[Spot, ...] = (),
+    values: Mapping[str, float] | None = None,
+    *,
+    severity: Severity | None = None,
+) -> Evidence | None:
+    """Return what a check saw in some rows, which a summary names at `{rows}` or `{rows is|are}`; None without any."""
+    if not len(rows):
+        return None
+    named = of_rows(rows, batch.rows)
+    text = _ROWS.sub(lambda place: f"{named} {place[1 if len(rows) == 1 else 2]}" if place[1] else named, summary)
+    return batch_evidence(text, rows.astype(np.int64), spots, values, severity)
 
 
 def problems_of(batch: Batch, check: str) -> list[Problem]:
@@ -79,11 +101,6 @@ def of_rows(rows: Ints, total: int) -> str:
     shown = ", ".join(str(int(row)) for row in rows[:MAX_ROW_NUMBERS])
     more = f" and {len(rows) - MAX_ROW_NUMBERS} more" if len(rows) > MAX_ROW_NUMBERS else ""
     return f"rows {shown}{more} ({len(rows)} of {total})"
-
-
-def rows_that(rows: Ints, total: int, singular: str, plural: str) -> str:
-    """Return the rows as the subject of a sentence, with its verb in the form for one row or for several."""
-    return f"{of_rows(rows, total)} {singular if len(rows) == 1 else plural}"
 
 
 def spots_at(side: Sequences, positions: Ints, width: int = 1) -> tuple[Spot, ...]:

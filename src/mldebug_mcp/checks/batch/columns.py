@@ -18,7 +18,7 @@ from mldebug_mcp.batch.columns import (
     share_outside,
 )
 from mldebug_mcp.batch.sequences import Floats
-from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, of_rows, problems_of, rows_of, rows_that
+from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
@@ -282,10 +282,10 @@ def blank_images(batch: Batch) -> Evidence | None:
         spread = images.max(axis=pixels) - images.min(axis=pixels)
         blank = np.flatnonzero(spread.max(axis=1) < MIN_SPREAD_OF_IMAGE)
         if 0 < len(blank) < batch.rows:
-            rows = batch.numbers[blank]
-            return batch_evidence(
-                f"{name}: {rows_that(rows, batch.rows, 'shows', 'show')} one colour",
-                rows,
+            return in_rows(
+                batch,
+                batch.numbers[blank],
+                f"{name}: {{rows shows|show}} one colour",
                 values={"images": len(blank)},
                 severity="info" if batch.sides else None,
             )
@@ -400,5 +400,4 @@ def box_out_of_range(batch: Batch) -> Evidence | None:
     if batch.boxes is None:
         return None
     summary, places = batch.boxes.wrong()
-    rows = batch.numbers[places]
-    return batch_evidence(f"{summary}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None
+    return in_rows(batch, batch.numbers[places], f"{summary}, in {{rows}}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
-from mldebug_mcp.batch.endings import content, pairs, repeated_prompts, role_losses, rows_of_another_template
+from mldebug_mcp.batch.endings import RoleLoss, content, pairs, repeated_prompts, role_losses, rows_of_another_template
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
@@ -27,12 +27,11 @@ from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
-    of_rows,
+    in_rows,
     problem_evidence,
     problems_of,
     prompt_spot,
     rows_of,
-    rows_that,
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, Spot, batch_check
@@ -73,16 +72,16 @@ def chat_template_mismatch(batch: Batch) -> Evidence | None:
     found = rows_of_another_template(batch)
     if not found:
         return None
-    rows = np.unique([row.number for row in found])
     name = found[0].family.name if found[0].family is not None else ""
     whose = (
         f"the tokenizer's template is {own.name}"
         if own is not None
         else "the tokenizer has no such tokens and no template"
     )
-    return batch_evidence(
-        f"{rows_that(rows, batch.rows, 'holds', 'hold')} {name} role markers as plain text; {whose}",
-        rows,
+    return in_rows(
+        batch,
+        np.unique([row.number for row in found]),
+        f"{{rows holds|hold}} {name} role markers as plain text; {whose}",
         tuple(Spot(row.side, row.index, row.turns[0].header, row.turns[0].start) for row in found[:3]),
         severity=None if own is not None else "warning",
     )
@@ -101,9 +100,7 @@ def _inside_turns(batch: Batch) -> Evidence | None:
             if len(marked) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(with_turns))
             else rows
         )
-    if not len(rows):
-        return None
-    return batch_evidence(f"the turns of {of_rows(rows, batch.rows)} have role markers inside their words", rows)
+    return in_rows(batch, rows, "the turns of {rows} have role markers inside their words")
 
 
 # Prompts for generation stop before the assistant's turn is opened.
@@ -132,12 +129,10 @@ def generation_prompt_missing(batch: Batch) -> Evidence | None:
         return None
     named = {side.name for side in batch.sides if side.name == "prompt" or batch.purpose_given}
     found = [row for row in batch.roles if row.side.name in named and _stops_short(row.text, closing, opening)]
-    if not found:
-        return None
-    rows = np.unique([row.number for row in found])
-    which = of_rows(rows, batch.rows)
-    return batch_evidence(
-        f"the prompts of {which} end with a closed turn and do not open the assistant's, {opening}", rows
+    return in_rows(
+        batch,
+        np.unique([row.number for row in found]),
+        f"the prompts of {{rows}} end with a closed turn and do not open the assistant's, {opening}",
     )
 
 
@@ -188,12 +183,13 @@ def special_token_split(batch: Batch) -> Evidence | None:
     if tokenizer is None:
         return None
     found = [(row, split) for row in batch.roles if (split := _split(tokenizer, row))]
-    if not found:
-        return None
-    rows = np.unique([row.number for row, _ in found])
     texts = sorted({text for _, split in found for text in split})
-    summary = f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}"
-    return batch_evidence(summary, rows, tuple(_spot(row, split) for row, split in found[:3]))
+    return in_rows(
+        batch,
+        np.unique([row.number for row, _ in found]),
+        f"in {{rows}} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}",
+        tuple(_spot(row, split) for row, split in found[:3]),
+    )
 
 
 def _split(tokenizer: Tokenizer, row: RowRoles) -> dict[str, int]:
@@ -237,12 +233,8 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
     Not this when: calls have no ids; arguments are given as an object.
     """
     rows = rows_of(problems_of(batch, "tool_call_invalid"))
-    if not len(rows):
-        return None
-    return batch_evidence(
-        f"{rows_that(rows, batch.rows, 'holds', 'hold')} tool calls whose arguments are no JSON, or results without "
-        "their call",
-        rows,
+    return in_rows(
+        batch, rows, "{rows holds|hold} tool calls whose arguments are no JSON, or results without their call"
     )
 
 
@@ -270,17 +262,14 @@ def wrong_role_in_loss(batch: Batch) -> Evidence | None:
     Not this when: both are trained on (`prompt_not_masked`), or neither (`row_labels_masked`).
     """
     found = [row for row in role_losses(batch) if row.prompts_trained and row.only_prompts]
-    if not found:
-        return _exchanged(batch)
-    rows = np.unique([row.roles.number for row in found])
-    tokens = sum(row.prompt_tokens for row in found)
-    return batch_evidence(
-        f"in {of_rows(rows, batch.rows)} the loss is on {tokens} tokens of the prompt's roles and on hardly any of "
-        f"the assistant's",
-        rows,
-        tuple(prompt_spot(row) for row in found[:3]),
-        {"prompt_tokens_trained": tokens},
-    )
+    summary = "in {rows} the loss is on {tokens} tokens of the prompt's roles and on hardly any of the assistant's"
+    return _on_prompts(batch, found, summary) or _exchanged(batch)
+
+
+def _on_prompts(batch: Batch, found: list[RoleLoss], summary: str) -> Evidence | None:
+    rows, tokens = np.unique([row.roles.number for row in found]), sum(row.prompt_tokens for row in found)
+    spots = tuple(prompt_spot(row) for row in found[:3])
+    return in_rows(batch, rows, summary.replace("{tokens}", str(tokens)), spots, {"prompt_tokens_trained": tokens})
 
 
 def _exchanged(batch: Batch) -> Evidence | None:
@@ -288,11 +277,11 @@ def _exchanged(batch: Batch) -> Evidence | None:
     problem = next((problem for problem in batch.problems if problem.check in (of_most, of_some)), None)
     if problem is None:
         return None
-    rows = rows_of([problem])
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
-    return batch_evidence(
-        f"the conversations of {of_rows(rows, batch.rows)} {problem.summary}",
-        rows,
+    return in_rows(
+        batch,
+        rows_of([problem]),
+        f"the conversations of {{rows}} {problem.summary}",
         severity="warning" if problem.check == of_most else "info",
     )
 
@@ -324,16 +313,7 @@ def prompt_not_masked(batch: Batch) -> Evidence | None:
     half of its words are trained on: a mask that is off by a token or two does not count.
     """
     found = [row for row in role_losses(batch) if row.prompts_trained and not row.only_prompts]
-    if found:
-        rows = np.unique([row.roles.number for row in found])
-        tokens = sum(row.prompt_tokens for row in found)
-        return batch_evidence(
-            f"{tokens} prompt tokens in {of_rows(rows, batch.rows)} carry labels",
-            rows,
-            tuple(prompt_spot(row) for row in found[:3]),
-            {"prompt_tokens_trained": tokens},
-        )
-    return _against_columns(batch)
+    return _on_prompts(batch, found, "{tokens} prompt tokens in {rows} carry labels") or _against_columns(batch)
 
 
 def _against_columns(batch: Batch) -> Evidence | None:
@@ -343,7 +323,7 @@ def _against_columns(batch: Batch) -> Evidence | None:
     if not len(rows) and chosen is not None and rejected is not None:
         rows = _shared_and_trained(chosen, rejected)
     if len(rows):
-        return batch_evidence(f"prompt tokens in {of_rows(rows, batch.rows)} carry labels", rows)
+        return in_rows(batch, rows, "prompt tokens in {rows} carry labels")
     plain = batch.purpose == "sft" and batch.purpose_given and not any(row.turns for row in batch.roles)
     if plain and batch.trained_sides and all(map(_all_trained, batch.trained_sides)):
         return batch_evidence(
@@ -395,10 +375,7 @@ def prompt_repeated(batch: Batch) -> Evidence | None:
 
     Not this when: prompts are of three tokens or fewer; only some answers begin with the words of the question.
     """
-    rows = repeated_prompts(batch)
-    if not len(rows):
-        return None
-    return batch_evidence(f"the completions of {of_rows(rows, batch.rows)} begin with the prompt once more", rows)
+    return in_rows(batch, repeated_prompts(batch), "the completions of {rows} begin with the prompt once more")
 
 
 @batch_check(
@@ -422,10 +399,7 @@ def no_completion_left(batch: Batch) -> Evidence | None:
     if not any(int(side.trained_per_row.sum()) for side in sides):
         return None
     rows = rows_where(sides, lambda side: _only_prompt(batch, side))
-    if not len(rows):
-        return None
-    reaches = rows_that(rows, batch.rows, "reaches", "reach")
-    return batch_evidence(f"{reaches} the greatest length of the batch, without a completion", rows)
+    return in_rows(batch, rows, "{rows reaches|reach} the greatest length of the batch, without a completion")
 
 
 def _only_prompt(batch: Batch, side: Sequences) -> Bools:
@@ -549,16 +523,13 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 def _empty_in_tokens(batch: Batch) -> Evidence | None:
     """Look for blocks in tokenized rows, where they are trained on."""
     opened = [row for row in batch.roles if "<think" in row.text and row.side.trained is not None]
-    found = [row for row in opened if EMPTY_THINKING.search(row.text) and not _has_reasoning(row)]
+    # The others hold reasoning in a block.
+    found = [row for row in opened if len(EMPTY_THINKING.findall(row.text)) >= max(1, len(THINKING.findall(row.text)))]
     trained = [row for row in found if _is_trained(row)]
     if not trained or 2 * len(trained) <= len(batch.roles) or len(found) < MIN_SHARE_EMPTY * len(opened):
         return None
-    rows = np.unique([row.number for row in trained]).astype(np.int64)
-    return batch_evidence(f"every block of reasoning is empty, in {of_rows(rows, batch.rows)}", rows)
-
-
-def _has_reasoning(row: RowRoles) -> bool:
-    return len(EMPTY_THINKING.findall(row.text)) < len(THINKING.findall(row.text))
+    rows = np.unique([row.number for row in trained])
+    return in_rows(batch, rows, "every block of reasoning is empty, in {rows}")
 
 
 def _is_trained(row: RowRoles) -> bool:
@@ -612,8 +583,7 @@ def positives_shared(batch: Batch) -> Evidence | None:
     if not shared:
         return None
     rows = sides[1].numbers[[place for place, text in enumerate(texts) if text in shared]]
-    summary = f"{len(rows)} pairs share {len(shared)} positive text(s), in {of_rows(rows, batch.rows)}"
-    return batch_evidence(summary, rows)
+    return in_rows(batch, rows, f"{len(rows)} pairs share {len(shared)} positive text(s), in {{rows}}")
 
 
 @batch_check(
@@ -632,6 +602,6 @@ def anchor_equals_positive(batch: Batch) -> Evidence | None:
     rows = NO_ROWS if found is None else found.rows.numbers
     if sides is not None:
         rows = np.array([pair.number for pair in pairs(*sides) if pair.same], np.int64)
-    if not len(rows) or len(rows) >= batch.rows:
+    if len(rows) >= batch.rows:
         return None
-    return batch_evidence(f"anchor and positive are the same in {of_rows(rows, batch.rows)}", rows)
+    return in_rows(batch, rows, "anchor and positive are the same in {rows}")

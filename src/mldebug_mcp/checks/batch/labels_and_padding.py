@@ -8,16 +8,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
-from mldebug_mcp.checks.batch import (
-    NO_ROWS,
-    batch_evidence,
-    gather,
-    of_rows,
-    problems_of,
-    rows_of,
-    rows_that,
-    rows_where,
-)
+from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, gather, in_rows, of_rows, problems_of, rows_of, rows_where
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.text import counted, quoted
@@ -55,11 +46,10 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
         and not (shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns))
     ]
     total, rows, spots = gather((side, side.disagreeing) for side in sides)
-    if not total:
-        return None
     trained = sum(int(side.trained_per_row.sum()) for side in sides)
-    summary = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
-    return batch_evidence(summary, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
+    summary = f"{total} of {trained} trained labels, in {{rows}}, are not the tokens at their places"
+    severity: Severity | None = None if total > 0.01 * trained else "warning"
+    return in_rows(batch, rows, summary, spots, {"labels": total}, severity=severity)
 
 
 # Words are to be hidden from a masked language model, and none is.
@@ -93,7 +83,7 @@ def nothing_hidden(batch: Batch) -> Evidence | None:
     if not sides or any(len(side.disagreeing) or batch.mask in side.ids.flat for side in sides):
         return None
     rows = rows_where(sides, lambda side: side.trained_per_row > 0)
-    return batch_evidence(f"none of the words that are to be predicted in {of_rows(rows, batch.rows)} is hidden", rows)
+    return in_rows(batch, rows, "none of the words that are to be predicted in {rows} is hidden")
 
 
 def _chooses_words(side: Sequences) -> bool:
@@ -127,13 +117,8 @@ def labels_misplaced(batch: Batch) -> Evidence | None:
         for side in batch.sides
         if side.labels is not None
     )
-    if not count:
-        return None
-    return batch_evidence(
-        f"{count} special tokens in {of_rows(rows, batch.rows)} have the class of a word",
-        rows,
-        spots,
-        {"labels": count},
+    return in_rows(
+        batch, rows, f"{count} special tokens in {{rows}} have the class of a word", spots, {"labels": count}
     )
 
 
@@ -161,8 +146,7 @@ def target_equals_source(batch: Batch) -> Evidence | None:
     one.
     """
     if problems := problems_of(batch, "target_equals_source"):
-        rows = rows_of(problems)
-        return batch_evidence(f"the prompts of {of_rows(rows, batch.rows)} end with their answers", rows)
+        return in_rows(batch, rows_of(problems), "the prompts of {rows} end with their answers")
     source, targets = batch.side(""), batch.targets
     if source is None or targets is None or source.rows != targets.rows or source.rows < MIN_ROWS_COPIED:
         return None
@@ -170,8 +154,7 @@ def target_equals_source(batch: Batch) -> Evidence | None:
     same = [_words(source, row, special) == _words(targets, row, special) != [] for row in range(source.rows)]
     if sum(same) < MIN_SHARE_COPIED * source.rows:
         return None
-    rows = source.numbers[np.flatnonzero(same)]
-    return batch_evidence(f"the target of {of_rows(rows, batch.rows)} is its source", rows)
+    return in_rows(batch, source.numbers[np.flatnonzero(same)], "the target of {rows} is its source")
 
 
 def _words(side: Sequences, row: int, special: frozenset[int | None]) -> list[int]:
@@ -209,8 +192,8 @@ def labels_shifted(batch: Batch) -> Evidence | None:
     of_megatron = side.loss_mask is not None and shift == 1 and not batch.model.given
     severity: Severity | None = "info" if of_megatron else None
     due = "; the loss of these columns does not shift, and takes the next token" if side.shifted_by_design else ""
-    summary = f"in {of_rows(rows, batch.rows)} each label is {PLACES[shift]}{due}"
-    return batch_evidence(summary, rows, values={"shift": shift}, severity=severity)
+    summary = f"in {{rows}} each label is {PLACES[shift]}{due}"
+    return in_rows(batch, rows, summary, values={"shift": shift}, severity=severity)
 
 
 PLACES = {
@@ -293,11 +276,8 @@ def all_labels_masked(batch: Batch) -> Evidence | None:
     known = batch.tokenizer
     unmarked = known is not None and known.chat_template is not None and not known.marks_generation
     why = "; this chat template has no {% generation %} marks, which assistant_only_loss=True needs" * unmarked
-    return batch_evidence(
-        f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on{why}",
-        rows,
-        values={"tokens": tokens},
-    )
+    summary = f"none of {tokens} {batch.unit} in {{rows}} is trained on{why}"
+    return in_rows(batch, rows, summary, values={"tokens": tokens})
 
 
 @batch_check(
@@ -327,13 +307,11 @@ def row_labels_masked(batch: Batch) -> Evidence | None:
     if not any(int(side.trained_per_row.sum()) for side in sides):
         return None
     rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & _has_content(batch, side))
-    if not len(rows):
-        return None
-    trains = f"{rows_that(rows, batch.rows, 'trains', 'train')} on no token"
+    trains = "{rows trains|train} on no token"
     if batch.purpose == "dpo":
         names = [side.name for side in sides if bool(((side.trained_per_row == 0) & _has_content(batch, side)).any())]
-        trains = f"the {' and the '.join(names)} answer of {of_rows(rows, batch.rows)} is empty: no token is trained on"
-    return batch_evidence(trains, rows, values={"rows": len(rows)})
+        trains = f"the {' and the '.join(names)} answer of {{rows}} is empty: no token is trained on"
+    return in_rows(batch, rows, trains, values={"rows": len(rows)})
 
 
 def _has_content(batch: Batch, side: Sequences) -> Bools:
@@ -497,11 +475,7 @@ def attention_mask_inverted(batch: Batch) -> Evidence | None:
     Not this when: only some positions are wrong (`attention_mask_mismatch`).
     """
     rows = rows_where([side for side in batch.sides if side.attended is not None], inverted_rows)
-    if not len(rows):
-        return None
-    return batch_evidence(
-        f"the attention mask of {of_rows(rows, batch.rows)} is 0 on the text and 1 on the padding", rows
-    )
+    return in_rows(batch, rows, "the attention mask of {rows} is 0 on the text and 1 on the padding")
 
 
 @batch_check(
@@ -529,12 +503,13 @@ def attention_mask_mismatch(batch: Batch) -> Evidence | None:
     what = [f"{attended} padding positions are attended to"] * bool(attended) + [
         f"{hidden} tokens of text are hidden"
     ] * bool(hidden)
-    return batch_evidence(
-        f"{' and '.join(what)} in {of_rows(rows, batch.rows)}",
+    return in_rows(
+        batch,
         rows,
+        f"{' and '.join(what)} in {{rows}}",
         spots,
         {"padding_attended": attended, "text_hidden": hidden},
-        "error" if hidden else None,
+        severity="error" if hidden else None,
     )
 
 
@@ -543,10 +518,7 @@ def _mask_missing(batch: Batch) -> Evidence | None:
         return None
     sides = [side for side in batch.sides if side.attention is None and side.padded]
     rows = rows_where(sides, lambda side: side.bounds[0] > side.ids.offsets[:-1])
-    if not len(rows):
-        return None
-    padded = rows_that(rows, batch.rows, "is", "are")
-    return batch_evidence(f"{padded} padded on the left, without an attention mask", rows)
+    return in_rows(batch, rows, "{rows is|are} padded on the left, without an attention mask")
 
 
 @batch_check(
@@ -573,11 +545,7 @@ def padding_not_masked(batch: Batch) -> Evidence | None:
         if side.padded and side.trained is not None
     )
     total, rows, spots = gather(padded, width=3)
-    if not total:
-        return None
-    return batch_evidence(
-        f"{total} padding positions in {of_rows(rows, batch.rows)} carry labels", rows, spots, {"positions": total}
-    )
+    return in_rows(batch, rows, f"{total} padding positions in {{rows}} carry labels", spots, {"positions": total})
 
 
 @batch_check(
@@ -612,12 +580,10 @@ def padding_side_wrong(batch: Batch) -> Evidence | None:
         # Rows without labels may be anything: only their user knows.
         return None
     rows = rows_where(sides, _padded_right if generation else _padded_left)
-    if not len(rows):
-        return None
     side = "right" if generation else "left"
     harmless = batch.model.relative_positions and all(sequences.attention is not None for sequences in sides)
     severity: Severity | None = "error" if generation else "info" if harmless else None
-    return batch_evidence(f"{rows_that(rows, batch.rows, 'is', 'are')} padded on the {side}", rows, severity=severity)
+    return in_rows(batch, rows, f"{{rows is|are}} padded on the {side}", severity=severity)
 
 
 def _padded_right(side: Sequences) -> Bools:
@@ -726,9 +692,7 @@ def position_ids_wrong(batch: Batch) -> Evidence | None:
     may not begin at 0; a piece of a longer text continues where the last one ended.
     """
     _, rows, spots = gather((side, _wrong_positions(batch, side)) for side in batch.sides)
-    if not len(rows):
-        return None
-    return batch_evidence(f"the position ids of {of_rows(rows, batch.rows)} do not count the tokens", rows, spots)
+    return in_rows(batch, rows, "the position ids of {rows} do not count the tokens", spots)
 
 
 def _wrong_positions(batch: Batch, side: Sequences) -> Ints:
@@ -805,14 +769,15 @@ def packing_without_position_reset(batch: Batch) -> Evidence | None:
         for side in batch.sides
         if not side.documents_masked and side.name != "prompt"
     )
-    if not starts or len(repeated_prompts(batch)):
+    if len(repeated_prompts(batch)):
         return None
-    return batch_evidence(
-        f"{starts} documents begin inside {of_rows(rows, batch.rows)} without restarting positions or a document mask",
+    return in_rows(
+        batch,
         rows,
+        f"{starts} documents begin inside {{rows}} without restarting positions or a document mask",
         spots,
         {"documents": starts},
-        "info" if batch.purpose == "pretraining" else None,
+        severity="info" if batch.purpose == "pretraining" else None,
     )
 
 

@@ -16,11 +16,10 @@ from mldebug_mcp.batch.text_problems import is_garbled
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
-    of_rows,
+    in_rows,
     problem_evidence,
     problems_of,
     rows_of,
-    rows_that,
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
@@ -99,9 +98,7 @@ def empty_row(batch: Batch) -> Evidence | None:
     rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
     if len(rows):
         few = batch.is_corpus and len(rows) <= FEW_EMPTY * batch.rows
-        return batch_evidence(
-            f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows, severity="info" if few else None
-        )
+        return in_rows(batch, rows, "{rows is|are} empty", severity="info" if few else None)
     if batch.rows_are_for not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
@@ -109,8 +106,8 @@ def empty_row(batch: Batch) -> Evidence | None:
         return problem_evidence(batch, "empty_row")
     if batch.purpose == "dpo":
         names = [side.name for side in batch.trained_sides if _ends_at_once(batch, side).any()]
-        return batch_evidence(f"the {' and the '.join(names)} answer of {of_rows(rows, batch.rows)} is empty", rows)
-    return batch_evidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
+        return in_rows(batch, rows, f"the {' and the '.join(names)} answer of {{rows}} is empty")
+    return in_rows(batch, rows, "in {rows} the completion is empty: only its end is trained on")
 
 
 def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
@@ -258,8 +255,8 @@ def length_outlier(batch: Batch) -> Evidence | None:
         return None
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
-    summary = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
-    return batch_evidence(summary, rows, values={"longest": longest, "median": median})
+    summary = f"{{rows has|have}} up to {longest} {batch.unit}, the median is {median:.0f}"
+    return in_rows(batch, rows, summary, values={"longest": longest, "median": median})
 
 
 def _far_longer(side: LengthCounts) -> Ints:
@@ -299,12 +296,10 @@ def garbled_text(batch: Batch) -> Evidence | None:
     Not this when: an accented letter stands before a sign or two; single characters were lost.
     """
     garbled = [row.number for row in batch.roles if is_garbled(_text(batch, row))]
-    rows = np.union1d(rows_of(problems_of(batch, "garbled_text")), garbled).astype(np.int64)
-    if not len(rows):
-        return None
+    rows = np.union1d(rows_of(problems_of(batch, "garbled_text")), garbled)
     severity: Severity | None = "info" if len(rows) <= MAX_SHARE_FOR_REMARK * batch.rows else None
-    summary = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
-    return batch_evidence(summary, rows, severity=severity)
+    summary = "{rows holds|hold} characters that are UTF-8 read with another encoding"
+    return in_rows(batch, rows, summary, severity=severity)
 
 
 UNREADABLE_BYTES = "\N{REPLACEMENT CHARACTER}"
@@ -353,11 +348,9 @@ def chosen_equals_rejected(batch: Batch) -> Evidence | None:
         [pair.number for pair in pairs(chosen, rejected) if pair.same or _reads_same(batch, chosen, rejected, pair)],
         np.int64,
     )
-    if not len(rows):
-        return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    summary = f"chosen and rejected are the same in {of_rows(rows, batch.rows)}"
-    return batch_evidence(summary, rows, values={"pairs": len(rows)}, severity=severity)
+    summary = "chosen and rejected are the same in {rows}"
+    return in_rows(batch, rows, summary, values={"pairs": len(rows)}, severity=severity)
 
 
 def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair) -> bool:
@@ -406,11 +399,9 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     rows, other = _rows_with_equal_sides(batch, _POSITIVE), "positive"
     if not len(rows):
         rows, other = _rows_with_equal_sides(batch, ("anchor", "query")), "anchor"
-    if not len(rows):
-        return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    summary = f"the negative is the {other} in {of_rows(rows, batch.rows)}"
-    return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
+    summary = f"the negative is the {other} in {{rows}}"
+    return in_rows(batch, rows, summary, values={"rows": len(rows)}, severity=severity)
 
 
 def _rows_with_equal_sides(batch: Batch, names: tuple[str, ...]) -> Ints:
@@ -445,8 +436,8 @@ def preference_swapped(batch: Batch) -> Evidence | None:
         return None
     rows = rows_of(problems[:1])
     severity: Severity | None = "error" if len(rows) > MIN_SHARE_OF_PAIRS * batch.rows else None
-    summary = f"{problems[0].summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
-    return batch_evidence(summary, rows, values={"pairs": len(rows)}, severity=severity)
+    summary = f"{problems[0].summary}, the rejected completion has the higher one in {{rows}}"
+    return in_rows(batch, rows, summary, values={"pairs": len(rows)}, severity=severity)
 
 
 # A preference pair lacks its prompt or its sides do not share it.
@@ -480,19 +471,17 @@ def prompt_missing(batch: Batch) -> Evidence | None:
     chosen, rejected, prompt = batch.side("chosen"), batch.side("rejected"), batch.side("prompt")
     if prompt is not None:
         rows = prompt.numbers[_hardly_anything(batch, prompt)]
-        what = "the prompt of {} is empty"
+        what = "the prompt of {rows} is empty"
     elif chosen is not None and rejected is not None:
         rows = np.array(
             [pair.number for pair in pairs(chosen, rejected) if not pair.same and _begin_apart(batch, chosen, pair)],
             np.int64,
         )
         rows = np.union1d(rows, rows_of(problems_of(batch, "prompt_missing")))
-        what = "chosen and rejected of {} do not begin with the same prompt"
+        what = "chosen and rejected of {rows} do not begin with the same prompt"
     else:
         return None
-    if not len(rows):
-        return None
-    return batch_evidence(what.format(of_rows(rows, batch.rows)), rows)
+    return in_rows(batch, rows, what)
 
 
 def _hardly_anything(batch: Batch, prompt: Sequences) -> Bools:

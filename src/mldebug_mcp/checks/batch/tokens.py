@@ -18,11 +18,11 @@ from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
     gather,
+    in_rows,
     of_rows,
     problem_evidence,
     problems_of,
     rows_of,
-    rows_that,
     rows_where,
     spots_at,
 )
@@ -75,8 +75,8 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
     what = "1 id or label" if count == 1 else f"{count} ids or labels"
     verb = "is" if count == 1 else "are"
-    summary = f"{what} in {of_rows(rows, batch.rows)} {verb} outside {known} (such as {worst})"
-    return batch_evidence(summary, rows, spots, {"count": count, "example": worst})
+    summary = f"{what} in {{rows}} {verb} outside {known} (such as {worst})"
+    return in_rows(batch, rows, summary, spots, {"count": count, "example": worst})
 
 
 def _outside(flat: Ints, limit: int, exempt: int | None) -> Ints:
@@ -115,12 +115,10 @@ def unknown_tokens(batch: Batch) -> Evidence | None:
         return None
     special = np.fromiter(batch.tokenizer.special_ids, np.int64)
     rows = rows_where(batch.sides, lambda side: _mostly(side, unknown, special))
-    if not len(rows):
-        return None
     severity: Severity | None = "info" if len(rows) <= MAX_SHARE_OF_ROWS_FOR_REMARK * batch.rows else None
     token = batch.tokenizer.pieces([unknown])[0].strip()
-    summary = f"most tokens of {of_rows(rows, batch.rows)} are {token}: the vocabulary lacks their words"
-    return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
+    summary = f"most tokens of {{rows}} are {token}: the vocabulary lacks their words"
+    return in_rows(batch, rows, summary, values={"rows": len(rows)}, severity=severity)
 
 
 def _mostly(side: Sequences, token: int, special: Ints) -> Bools:
@@ -176,11 +174,8 @@ def vocab_size_mismatch(batch: Batch) -> Evidence | None:
     if model is not None:
         rows = rows_where(batch.sides, lambda side: _unknown(side, tokenizer.size, model))
         if len(rows):
-            return batch_evidence(
-                f"{rows_that(rows, batch.rows, 'holds', 'hold')} ids that the tokenizer does not know (it has "
-                f"{tokenizer.size} tokens, the model {model})",
-                rows,
-            )
+            does_not = f"that the tokenizer does not know (it has {tokenizer.size} tokens, the model {model})"
+            return in_rows(batch, rows, f"{{rows holds|hold}} ids {does_not}")
         if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
             summary = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
             return batch_evidence(summary, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
@@ -217,10 +212,8 @@ def image_tokens_truncated(batch: Batch) -> Evidence | None:
     token = _placeholder(batch)
     problems = problems_of(batch, "image_tokens_truncated")
     if problems:
-        rows = rows_of(problems[:1])
-        return batch_evidence(
-            f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
-        )
+        summary = "{rows has|have} another number of images than of <image> in the text"
+        return in_rows(batch, rows_of(problems[:1]), summary)
     if token is None:
         return None
     for side in batch.sides:
@@ -230,8 +223,8 @@ def image_tokens_truncated(batch: Batch) -> Evidence | None:
         cut = _cut_runs(side, found)
         if len(cut):
             rows = np.unique(side.numbers[found.row[cut]])
-            summary = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
-            return batch_evidence(summary, rows, spots_at(side, found.start[cut]), {"placeholders": count})
+            summary = "{rows ends|end} in the middle of an image's placeholders"
+            return in_rows(batch, rows, summary, spots_at(side, found.start[cut]), {"placeholders": count})
         if expected is not None and expected != count:
             wrong = _wrong_runs(batch, found)
             rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
@@ -468,10 +461,7 @@ def double_bos(batch: Batch) -> Evidence | None:
     if bos is None:
         return _two_alike(batch)
     _, rows, spots = gather(((side, _doubled(batch, side, bos)) for side in batch.sides), width=2)
-    if not len(rows):
-        return None
-    begins = rows_that(rows, batch.rows, "begins", "begin")
-    return batch_evidence(f"{begins} with the first token (id {bos}) twice", rows, spots)
+    return in_rows(batch, rows, f"{{rows begins|begin}} with the first token (id {bos}) twice", spots)
 
 
 def _started(batch: Batch, targets: Sequences) -> Evidence | None:
@@ -548,10 +538,7 @@ def missing_bos(batch: Batch) -> Evidence | None:
     bos = tokenizer.bos
     sides = [side for side in batch.full_sides if not _is_piece_of_stream(batch, side, bos)]
     rows = rows_where(sides, lambda side: _begins_otherwise(side, bos))
-    if not len(rows):
-        return None
-    does = rows_that(rows, batch.rows, "does", "do")
-    return batch_evidence(f"{does} not begin with {tokenizer.bos_text} (id {bos})", rows)
+    return in_rows(batch, rows, f"{{rows does|do}} not begin with {tokenizer.bos_text} (id {bos})")
 
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:
@@ -600,12 +587,8 @@ def missing_eos(batch: Batch) -> Evidence | None:
         # `document_end_missing` looks at all documents of a corpus
         if not (batch.purpose == "pretraining" and (batch.is_corpus or _is_stream(batch, side)))
     )
-    if not len(rows):
-        return None
     severity: Severity | None = "warning" if batch.purpose == "pretraining" or 2 * len(rows) < batch.rows else None
-    return batch_evidence(
-        f"the completions of {of_rows(rows, batch.rows)} do not end with an end token", rows, spots, severity=severity
-    )
+    return in_rows(batch, rows, "the completions of {rows} do not end with an end token", spots, severity=severity)
 
 
 MIN_ROWS_WITH_ROOM = 8
@@ -628,10 +611,8 @@ def _no_common_end(batch: Batch) -> Evidence | None:
             continue
         last = [side.ids.flat[np.maximum(stop - back, 0)] for back in range(1, LOOK_BACK + 1)]
         if max(np.unique(tokens, return_counts=True)[1].max() for tokens in last) <= MAX_SHARE_OF_AN_END * len(rows):
-            summary = (
-                f"no token ends the completions of {of_rows(side.numbers[rows], batch.rows)}: their last ones differ"
-            )
-            return batch_evidence(summary, side.numbers[rows], spots_at(side, stop - 1), severity="warning")
+            summary = "no token ends the completions of {rows}: their last ones differ"
+            return in_rows(batch, side.numbers[rows], summary, spots_at(side, stop - 1), severity="warning")
     return None
 
 
@@ -673,10 +654,7 @@ def eos_masked(batch: Batch) -> Evidence | None:
         for side, found in all_endings(batch)
         if not hides_words(side, batch.mask, batch.columns) and shift_of(side) in {0, 1}
     )
-    if not len(rows):
-        return None
-    summary = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
-    return batch_evidence(summary, rows, spots)
+    return in_rows(batch, rows, "the end token in {rows} is masked, and no other end of the row is trained on", spots)
 
 
 @batch_check(
@@ -710,11 +688,7 @@ def pad_is_eos(batch: Batch) -> Evidence | None:
         masked = np.flatnonzero(found.masked)
         ended_by_pad = side.ids.flat[found.last[masked] + 1] == side.pad
         rows = np.union1d(rows, side.numbers[masked[ended_by_pad]])
-    if not len(rows):
-        return None
-    return batch_evidence(
-        f"the padding token is the end token, and the real end of {of_rows(rows, batch.rows)} is masked with it", rows
-    )
+    return in_rows(batch, rows, "the padding token is the end token, and the real end of {rows} is masked with it")
 
 
 @batch_check(
@@ -743,11 +717,8 @@ def truncated_completion(batch: Batch) -> Evidence | None:
     _, rows, spots = gather((side, found.last[found.cut]) for side, found in endings)
     problems = problems_of(batch, "truncated_completion")
     if problems and not len(rows):
-        cut = rows_of(problems[:1])
-        return batch_evidence(f"{of_rows(cut, batch.rows)} {problems[0].summary}", cut)
-    if not len(rows):
-        return None
+        return in_rows(batch, rows_of(problems[:1]), f"{{rows}} {problems[0].summary}")
     # Chosen by hand: below one row in a hundred the lost ends do not matter.
     severity: Severity | None = "info" if len(rows) < 0.01 * judged else None
-    summary = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
-    return batch_evidence(summary, rows, spots, severity=severity)
+    summary = "the completions of {rows} are cut off at the greatest length of the batch"
+    return in_rows(batch, rows, summary, spots, severity=severity)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
+from mldebug_mcp.checks.check import Allocation, CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.knowledge.errors import lies_in_pieces
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.memory.tables import MIB, percent, size
+from mldebug_mcp.models.base import Severity
 
 # An allocation that failed.
 
@@ -34,20 +35,20 @@ _SMALLER = (
     quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
     background=0.0005,
 )
-def oom(snapshot: MemorySnapshot) -> Evidence | None:
+@on_worst_device
+def oom(device: DeviceMemory) -> Evidence | None:
     """An allocation failed for lack of memory.
 
     Seen as an oom event in the history, an out-of-memory message, or the count in `memory_summary()`.
     """
-    failed = [(device.device, device.oom) for device in snapshot.devices if device.oom is not None]
-    if not failed:
+    event = device.oom
+    if event is None:
         return None
-    device, event = max(failed, key=lambda pair: pair[1].requested)
     return memory_evidence(
-        _summary(device, event),
-        bytes=event.requested,
-        device=device,
-        stack=event.stack.frames if event.stack else (),
+        device,
+        _summary(event),
+        event.requested,
+        event.stack.frames if event.stack else (),
         values={
             "requested": event.requested,
             "device_free": event.device_free,
@@ -78,10 +79,10 @@ _OTHERS_FIRST = (
 )
 
 
-def _summary(device: int, event: OutOfMemoryEvent) -> str:
+def _summary(event: OutOfMemoryEvent) -> str:
     if not event.requested:
         failed = counted(event.count, "allocation")
-        return f"device {device}: {failed} failed so far; {size(event.allocated)} are allocated"
+        return f"{failed} failed so far; {size(event.allocated)} are allocated"
     where = f" at {event.stack.site}" if event.stack and event.stack.recorded else ""
     inside = f"{size(event.free.total)} are free inside what is reserved"
     if event.pieces_known:
@@ -92,7 +93,7 @@ def _summary(device: int, event: OutOfMemoryEvent) -> str:
         others += f"; CUDA's context and libraries of this process hold {size(event.own)}"
     others += _limit(event)
     return (
-        f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
+        f"{size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
         f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
     )
 
@@ -137,7 +138,8 @@ LARGEST_PIECE = 0.125
     quotes=("bekman_fragmentation",),
     background=0.001,
 )
-def fragmentation(snapshot: MemorySnapshot) -> Evidence | None:
+@on_worst_device
+def fragmentation(device: DeviceMemory) -> Evidence | None:
     """Reserved memory is far above allocated memory, and the free blocks are too small to use.
 
     At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
@@ -147,10 +149,6 @@ def fragmentation(snapshot: MemorySnapshot) -> Evidence | None:
 
     Not this when: whole segments are free (`cached_not_released`); the pieces are filled in each step.
     """
-    return on_worst_device(snapshot.devices, _fragmentation_on)
-
-
-def _fragmentation_on(device: DeviceMemory) -> Evidence | None:
     if device.oom is not None and device.oom.requested:
         return _at_failure(device, device.oom)
     return _partly_used(device) if device.free.split_known else _beyond_peak(device)
@@ -159,9 +157,21 @@ def _fragmentation_on(device: DeviceMemory) -> Evidence | None:
 def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | None:
     # A snapshot does not tell whether the process was allowed all that the device had left; a message does.
     if not event.pieces_known and not event.limited and lies_in_pieces(event.requested, 0, 0, event.device_free):
-        return _although_free(device, event)
+        return memory_evidence(
+            device,
+            f"{size(event.device_free)} were free on the device, more than the {size(event.requested)} that failed: "
+            "they were not in one piece, or another process held them at that moment",
+            event.device_free,
+            values={"device_free": event.device_free, "requested": event.requested},
+            severity="error",
+            fix="Look in nvidia-smi for a second process, also one that comes and goes; set "
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the process starts. A smaller batch only hides "
+            "it.",
+        )
     free = event.free.total
-    if not (_fits_in_pieces(event) if event.pieces_known else _is_unused(event)):
+    # The numbers of a message know no pieces.
+    unused = lies_in_pieces(event.requested, event.allocated, free, 0.0)
+    if not (_fits_in_pieces(event) if event.pieces_known else unused):
         return None
     largest = f", the largest piece {size(event.free.largest)}" if event.pieces_known else ""
     return _evidence(
@@ -170,7 +180,7 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | Non
         f"on the device: enough for the {size(event.requested)} that failed, but not in one piece",
         free,
         event.free.largest,
-        severity_is_error=True,
+        severity="error",
     )
 
 
@@ -179,24 +189,6 @@ def _fits_in_pieces(event: OutOfMemoryEvent) -> bool:
     free = event.free.total
     return free + event.room >= event.requested and free >= max(
         LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested
-    )
-
-
-def _is_unused(event: OutOfMemoryEvent) -> bool:
-    """Say whether the numbers of a message show more unused than was asked for; they know no pieces."""
-    return lies_in_pieces(event.requested, event.allocated, event.free.total, 0.0)
-
-
-def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence:
-    return memory_evidence(
-        f"device {device.device}: {size(event.device_free)} were free on the device, more than the "
-        f"{size(event.requested)} that failed: they were not in one piece, or another process held them at that moment",
-        bytes=event.device_free,
-        device=device.device,
-        values={"device_free": event.device_free, "requested": event.requested},
-        severity="error",
-        fix="Look in nvidia-smi for a second process, also one that comes and goes; set "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the process starts. A smaller batch only hides it.",
     )
 
 
@@ -214,7 +206,6 @@ def _partly_used(device: DeviceMemory) -> Evidence | None:
         f"free{pieces}, in segments that tensors hold another part of, so they cannot go back to the device",
         free.split,
         free.largest,
-        severity_is_error=False,
     )
 
 
@@ -235,7 +226,6 @@ def _beyond_peak(device: DeviceMemory) -> Evidence | None:
         f"{size(device.peak_allocated)} that tensors held at most",
         beyond,
         0,
-        severity_is_error=False,
     )
 
 
@@ -259,7 +249,9 @@ def _never_used(device: DeviceMemory) -> int:
     return device.reserved - int(later.max())
 
 
-def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> Evidence:
+def _evidence(
+    device: DeviceMemory, text: str, free: int, largest: int, *, severity: Severity | None = None
+) -> Evidence:
     helps = (
         "; the segments are expandable already"
         if device.expandable
@@ -272,16 +264,16 @@ def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, sever
         else None
     )
     return memory_evidence(
-        f"device {device.device}: {text}{helps}",
-        bytes=free,
-        device=device.device,
+        device,
+        f"{text}{helps}",
+        free,
         values={
             "free_in_reserved": free,
             "largest_free": largest,
             "reserved": device.reserved,
             "expandable": float(device.expandable),
         },
-        severity="error" if severity_is_error else None,
+        severity=severity,
         fix=fix,
     )
 
@@ -307,49 +299,29 @@ MAX_USED_RESERVED_SHARE = 0.6
     quotes=("pytorch_caching_allocator", "pytorch_empty_cache"),
     background=0.1,
 )
-def cached_not_released(snapshot: MemorySnapshot) -> Evidence | None:
+@on_worst_device
+def cached_not_released(device: DeviceMemory) -> Evidence | None:
     """Most of what the allocator holds is cached and wholly free, and has been for a while.
 
     `nvidia-smi` shows it as used. With a history, the last quarter of it must stay below 60 % of what is reserved.
     """
-    return on_worst_device(snapshot.devices, _cached_not_released_on)
-
-
-def _cached_not_released_on(device: DeviceMemory) -> Evidence | None:
-    idle = device.free.releasable
-    if not device.free.split_known:
-        return _unused(device)
-    if device.oom is not None or idle < max(
-        CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved
-    ):
+    known = device.free.split_known  # totals that a script prints do not tell segments from pieces
+    idle = device.free.releasable if known else device.free.total
+    least = max(CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved)
+    if idle < least or (known and device.oom is not None):
         return None
-    history = device.history
-    if history is not None:
-        allocated = history.replay.allocated
+    if known and device.history is not None:
+        allocated = device.history.replay.allocated
         recent = int(np.max(allocated[-max(1, int(len(allocated) * RECENT_HISTORY_SHARE)) :]))
         if recent > MAX_USED_RESERVED_SHARE * device.reserved:
             return None
+    are = "are cached in wholly free segments" if known else "are free"
+    unknown = "" if known else "; whether in whole segments or in pieces is not in the text"
     return memory_evidence(
-        f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
-        f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
-        bytes=idle,
-        device=device.device,
-        values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},
-    )
-
-
-def _unused(device: DeviceMemory) -> Evidence | None:
-    """Judge totals that a script prints."""
-    idle = device.free.total
-    least = max(CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved)
-    if idle < least:
-        return None
-    return memory_evidence(
-        f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
-        f"reserved) are free, while tensors hold {size(device.allocated)}; whether in whole segments or in pieces is "
-        "not in the text",
-        bytes=idle,
-        device=device.device,
+        device,
+        f"{size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} reserved) {are}, while tensors "
+        f"hold {size(device.allocated)}{unknown}",
+        idle,
         values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},
     )
 
@@ -382,7 +354,7 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
 
     Not this when: a device holds next to nothing, so does not take part.
     """
-    amounts = {device.device: _amount(device) for device in snapshot.devices}
+    amounts = {device.device: device.peak_allocated or device.peak_reserved for device in snapshot.devices}
     most = max(amounts.values(), default=0)
     part = {number: amount for number, amount in amounts.items() if amount > TAKES_PART * most}
     if len(part) < 2:
@@ -398,11 +370,10 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
         if gathered >= DEVICE_IMBALANCE_LEAST_BYTES
         else ""
     )
-    return memory_evidence(
+    return Evidence(
         f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
         f"{part[full] / part[empty]:.1f} times as much{fullness}",
-        bytes=gap,
-        device=full,
+        about=Allocation(gap, full),
         values={f"device_{number}": float(amount) for number, amount in part.items()} | {"gathered": float(gathered)},
     )
 
@@ -414,10 +385,6 @@ def _gathered(device: DeviceMemory) -> int:
         return 0
     gathers = np.array([stack.gathers for stack in view.stacks.all])
     return int(view.allocations.size[view.held & gathers[view.allocations.stack]].sum())
-
-
-def _amount(device: DeviceMemory) -> int:
-    return device.peak_allocated or device.peak_reserved
 
 
 @memory_symptom(
@@ -437,7 +404,7 @@ def history_missing(snapshot: MemorySnapshot) -> Evidence | None:
     blocks = sum(device.segments for device in snapshot.devices)
     stacks = any(device.blocks is not None and device.blocks.frames_recorded for device in snapshot.devices)
     known = "with the stacks of what is allocated" if stacks else "without stacks"
-    return memory_evidence(f"no events were recorded; only the state at the end is known ({blocks} segments, {known})")
+    return Evidence(f"no events were recorded; only the state at the end is known ({blocks} segments, {known})")
 
 
 # A history whose beginning was overwritten.
@@ -468,11 +435,10 @@ def history_truncated(snapshot: MemorySnapshot) -> Evidence | None:
         lost = _lost_bytes(history)
         if lost:
             return memory_evidence(
-                f"device {device.device}: the {history.events:,} events do not hold the allocation of "
-                f"{size(lost)} that were allocated while "
+                device,
+                f"the {history.events:,} events do not hold the allocation of {size(lost)} that were allocated while "
                 "recording; what was freed before the first event is unknown, so the true peak may be higher",
-                bytes=lost,
-                device=device.device,
+                lost,
                 values={"events": history.events, "lost": lost},
             )
     return None

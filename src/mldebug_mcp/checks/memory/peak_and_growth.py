@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, known, memory_symptom
 from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.memory.categories import Category
@@ -106,13 +106,17 @@ def activations_dominate(snapshot: MemorySnapshot) -> Evidence | None:
         return None
     scores = share.of(Category.ATTENTION_SCORES)
     of_attention = f", {size(scores)} of them attention scores" if scores >= SCORES_WORTH_NAMING * share.bytes else ""
+    return _of_peak(share, "activations", of_attention, attention_scores=scores)
+
+
+def _of_peak(share: Share, what: str, more: str = "", **values: float) -> Evidence:
     return memory_evidence(
-        f"device {share.device.device}: activations hold {size(share.bytes)}, {percent(share.bytes, share.total)} of "
-        f"what is allocated at the peak{of_attention}; most of it at {share.stack.site}",
-        bytes=share.bytes,
-        device=share.device.device,
-        stack=share.stack.frames,
-        values={"bytes": share.bytes, "share": share.part, "attention_scores": scores},
+        share.device,
+        f"{what} hold {size(share.bytes)}, {percent(share.bytes, share.total)} of what is allocated at the peak{more}; "
+        f"most of it at {share.stack.site}",
+        share.bytes,
+        share.stack.frames,
+        values={"bytes": share.bytes, "share": share.part, **values},
         severity="warning" if share.device.oom is not None else None,
     )
 
@@ -146,15 +150,7 @@ def logits_dominate(snapshot: MemorySnapshot) -> Evidence | None:
         or share.part < (LOGITS_DOMINATE_LEAST_SHARE if share.largest else MIN_OUTRANKED_LOGITS_SHARE)
     ):
         return None
-    return memory_evidence(
-        f"device {share.device.device}: logits, their copies and gradients hold {size(share.bytes)}, "
-        f"{percent(share.bytes, share.total)} of what is allocated at the peak; most of it at {share.stack.site}",
-        bytes=share.bytes,
-        device=share.device.device,
-        stack=share.stack.frames,
-        values={"bytes": share.bytes, "share": share.part},
-        severity="warning" if share.device.oom is not None else None,
-    )
+    return _of_peak(share, "logits, their copies and gradients")
 
 
 # One allocation that dominates.
@@ -172,32 +168,27 @@ LARGE_ALLOCATION_LEAST_BYTES = 16 * MIB
     "all positions, a broadcast that was not meant.",
     background=0.05,
 )
-def large_allocation(snapshot: MemorySnapshot) -> Evidence | None:
+@on_worst_device
+def large_allocation(device: DeviceMemory) -> Evidence | None:
     """One allocation holds a third or more of all that is allocated at the peak, or is the request that failed.
 
     A request counts that is at least half as large as all that was allocated when it failed.
     """
-    return on_worst_device(snapshot.devices, _large_allocation_on)
-
-
-def _large_allocation_on(device: DeviceMemory) -> Evidence | None:
     event = device.oom
     if event is not None and event.requested >= max(
         LARGE_ALLOCATION_LEAST_BYTES, (event.allocated + event.requested) * LARGE_ALLOCATION_LEAST_SHARE
     ):
         site = event.stack.site if event.stack else "unknown"
         return memory_evidence(
-            f"device {device.device}: the request that failed is {size(event.requested)}, against "
+            device,
+            f"the request that failed is {size(event.requested)}, against "
             f"{size(event.allocated)} allocated; asked for at {site}",
-            bytes=event.requested,
-            device=device.device,
-            stack=event.stack.frames if event.stack else (),
+            event.requested,
+            event.stack.frames if event.stack else (),
             values={"requested": event.requested, "allocated": event.allocated},
             severity="warning",
         )
-    view = device.view
-    if view is None:
-        raise CannotTell(_TOTALS_ONLY)
+    view = known(device.view, _TOTALS_ONLY)
     if not view.held.any():
         return None
     live = np.flatnonzero(view.held)
@@ -208,11 +199,11 @@ def _large_allocation_on(device: DeviceMemory) -> Evidence | None:
     stack = view.stacks[int(view.allocations.stack[largest])]
     what = Category(int(view.category[largest])).label.replace("_", " ")
     return memory_evidence(
-        f"device {device.device}: one allocation of {size(bytes_)} ({what}) is {percent(bytes_, total)} of the "
+        device,
+        f"one allocation of {size(bytes_)} ({what}) is {percent(bytes_, total)} of the "
         f"{size(total)} allocated at the peak; asked for at {stack.site}",
-        bytes=bytes_,
-        device=device.device,
-        stack=stack.frames,
+        bytes_,
+        stack.frames,
         values={"bytes": bytes_, "share": bytes_ / total},
     )
 
@@ -235,17 +226,15 @@ MAX_FLOOR_CHANGE_SHARE = 0.02
     history=True,
     background=0.3,
 )
-def optimizer_state_jump(snapshot: MemorySnapshot) -> Evidence | None:
+@on_worst_device
+def optimizer_state_jump(device: DeviceMemory) -> Evidence | None:
     """Memory steps up at the first optimizer step, when the state is created, and stays up.
 
     Normal, and the usual reason why the second step fails although the first fitted.
     """
-    return on_worst_device(snapshot.recorded, _optimizer_state_jump_on)
-
-
-def _optimizer_state_jump_on(device: DeviceMemory) -> Evidence | None:
     history = device.history
-    assert history is not None  # noqa: S101 - `recorded` devices have one
+    if history is None:
+        return None
     found = _by_stack(history) if history.frames_recorded else _by_floor(history)
     if found is None:
         return None
@@ -256,11 +245,11 @@ def _optimizer_state_jump_on(device: DeviceMemory) -> Evidence | None:
     step = int(history.steps.of(np.array([moment]))[0]) if len(history.steps) else -1
     where = f" in step {step}" if step >= 0 else f" at event {moment}"
     return memory_evidence(
-        f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; {size(before)} "
+        device,
+        f"the optimizer allocates {size(state)} of state{where} and keeps it; {size(before)} "
         f"were allocated before ({percent(state, device.peak_allocated)} of the peak)",
-        bytes=state,
-        device=device.device,
-        stack=frames,
+        state,
+        frames,
         values={"state": state, "before": before, "event": moment, "step": step},
     )
 
@@ -346,10 +335,9 @@ def _uneven_steps_on(device: DeviceMemory) -> Evidence | None:
     ):
         return None
     return memory_evidence(
-        f"device {device.device}: step {step} peaks at {size(high)}, the others at {size(usual)} (median of "
-        f"{len(peaks)} steps)",
-        bytes=high - int(usual),
-        device=device.device,
+        device,
+        f"step {step} peaks at {size(high)}, the others at {size(usual)} (median of {len(peaks)} steps)",
+        high - int(usual),
         values={"step": step, "peak": high, "usual": usual},
         severity="warning" if device.oom is not None and step >= len(peaks) - 1 else None,
     )
@@ -390,11 +378,11 @@ def leak(snapshot: MemorySnapshot) -> Evidence | None:
     end = f"; at this rate the device is full after about {left:,} more steps" if left is not None else ""
     more = f" ({len(here)} such lines, {size(rate)} per step together)" if len(here) > 1 else ""
     return memory_evidence(
-        f"device {device.device}: {worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
+        device,
+        f"{worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
         f"{worst.of} steps, {size(worst.total)} so far{more}{end}",
-        bytes=sum(grower.total for grower in here),
-        device=device.device,
-        stack=worst.stack.frames,
+        sum(grower.total for grower in here),
+        worst.stack.frames,
         values={
             "bytes_per_step": rate,
             "bytes_so_far": sum(grower.total for grower in here),
@@ -476,11 +464,11 @@ def _left_by_steps(device: DeviceMemory) -> Evidence | None:
         return None
     total, rate = sum(grower.total for grower in graph), sum(grower.per_step for grower in graph)
     return memory_evidence(
-        f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
+        device,
+        f"results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
         f"per step, {size(total)} so far; the largest is {graph[0].stack.site}",
-        bytes=total,
-        device=device.device,
-        stack=graph[0].stack.frames,
+        total,
+        graph[0].stack.frames,
         values={"sites": len(graph), "bytes_per_step": rate, "bytes_so_far": total},
     )
 
@@ -527,12 +515,12 @@ def _held_by_evaluation(device: DeviceMemory) -> Evidence | None:
     top = history.stacks[int(sites.argmax())]
     now = int(history.replay.allocated[moment + 1])
     return memory_evidence(
-        f"device {device.device}: an evaluation holds {size(total)} of forward results at once ({counted} "
+        device,
+        f"an evaluation holds {size(total)} of forward results at once ({counted} "
         f"tensors of {large} lines, "
         f"{percent(total, now)} of what is allocated then), as training does for backward, but no backward follows",
-        bytes=total,
-        device=device.device,
-        stack=top.frames,
+        total,
+        top.frames,
         values={"held": total, "tensors": counted, "sites": large},
     )
 

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.probe.measured import Measured
 
 # What several symptoms of a probe ask of its measurements.
@@ -63,6 +64,17 @@ FAR_BELOW = 1000.0
 def is_far_below_zero(losses: Sequence[float]) -> bool:
     """Tell whether losses end so far below zero that they have no floor; then noise is nothing to their fall."""
     return bool(losses) and -math.inf < losses[-1] < -FAR_BELOW * max(1.0, abs(losses[0]))
+
+
+def require_unlike_units(measured: Measured, otherwise: str) -> None:
+    """Raise CannotTell where all units of a layer have the same weights, with what comes of that."""
+    if measured.alike_units:
+        raise CannotTell(f"units with the same weights {otherwise}")
+
+
+def listed(what: str, names: Sequence[str], most: int = 3) -> Evidence | None:
+    """Return that something is seen of some names, with the first few of them; None without a name."""
+    return Evidence(f"{what}: {', '.join(names[:most])}") if names else None
 
 
 def takes_turns(measured: Measured) -> bool:

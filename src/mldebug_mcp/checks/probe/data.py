@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe import is_random, learns
+from mldebug_mcp.checks.probe import is_random, learns, require_unlike_units
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Dependence, Measured, Reference
 
@@ -18,14 +18,11 @@ def probe_input_ignored(measured: Measured, dependence: Dependence) -> Evidence 
         raise CannotTell("each call draws what it computes the loss of")
     if dependence.inputs_change is None:
         raise CannotTell("the output could not be compared")
-    if measured.alike_units:
-        raise CannotTell("units with the same weights give the same for all inputs")
+    require_unlike_units(measured, "give the same for all inputs")
     return Evidence("the output stays the same with other inputs") if dependence.inputs_change < 1e-6 else None
 
 
-@probe_symptom(
-    effects={"no_signal": "sometimes", "bad_batch": "rarely"},
-)
+@probe_symptom(effects={"no_signal": "sometimes", "bad_batch": "rarely"})
 def probe_inputs_constant(measured: Measured, distinct_inputs: int, reference: Reference) -> Evidence | None:
     """All rows have the same input, or the model is given the same for all, though their labels differ."""
     if distinct_inputs == 1 and reference.least > 0:
@@ -93,9 +90,7 @@ def probe_batch_changed(measured: Measured, changed_in_call: list[str]) -> Evide
     return Evidence(f"each call of the loss changes the batch in place: {', '.join(changed_in_call)}")
 
 
-@probe_symptom(
-    effects={"bad_batch": "always"},
-)
+@probe_symptom(effects={"bad_batch": "always"})
 def probe_inputs_nonfinite(inputs_finite: bool) -> Evidence | None:
     """The batch itself holds NaN or infinity."""
     return None if inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
@@ -115,9 +110,7 @@ def probe_sides_equal(equal_sides: list[str]) -> Evidence | None:
     return Evidence(f"{' and '.join(equal_sides)} are the same in all rows")
 
 
-@probe_symptom(
-    effects={"all_labels_masked": "always"},
-)
+@probe_symptom(effects={"all_labels_masked": "always"})
 def probe_labels_masked(measured: Measured, trained_labels: int) -> Evidence | None:
     """No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
 
@@ -138,9 +131,7 @@ MIN_AGREEING_LABEL_SHARE = 0.9
 """Share of labels that settles it. Chosen: a template may change a few."""
 
 
-@probe_symptom(
-    effects={"label_shift_error": "usually"},
-)
+@probe_symptom(effects={"label_shift_error": "usually"})
 def probe_labels_shifted(measured: Measured, labels_against_ids: dict[str, float], causal: bool) -> Evidence | None:
     """The labels are shifted twice, or not at all, against the logits.
 
@@ -274,9 +265,7 @@ def probe_future_visible(measured: Measured, dependence: Dependence, loss_formul
     )
 
 
-@probe_symptom(
-    effects={"tokenizer_mismatch": "often"},
-)
+@probe_symptom(effects={"tokenizer_mismatch": "often"})
 def probe_vocabulary_small(vocabulary: str) -> Evidence | None:
     """A token id has no row in its embedding."""
     return Evidence(vocabulary) if vocabulary else None

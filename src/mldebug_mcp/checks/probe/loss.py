@@ -9,6 +9,7 @@ from mldebug_mcp.checks.probe import (
     is_far_below_zero,
     is_random,
     low_precision_alone,
+    require_unlike_units,
     steps_are_tiny,
     still_falling,
     was_cut_short,
@@ -75,8 +76,7 @@ def _uniform(measured: Measured, first: float, reference: Reference) -> float:
     """Return the loss of a uniform guess. Raises CannotTell where the loss has none to compare with."""
     if measured.loss_formula is None:
         raise CannotTell("the loss has no known form to compare with")
-    if measured.alike_units:
-        raise CannotTell("units with the same weights give the same for all classes")
+    require_unlike_units(measured, "give the same for all classes")
     if "summed" in measured.loss_formula or "negated" in measured.loss_formula or not math.isfinite(first):
         raise CannotTell(f"the loss is {measured.loss_formula}, which has no uniform guess to compare with")
     return reference.uniform
@@ -140,9 +140,7 @@ def probe_loss_broadcast(loss_formula: str) -> Evidence | None:
     return Evidence(f"the loss equals the {name} of each output against every label: two shapes were broadcast")
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"})
 def probe_loss_over_another_axis(loss_formula: str) -> Evidence | None:
     """The loss is a cross-entropy whose softmax runs over the rows or the positions, so that they compete."""
     if " over " not in loss_formula:
@@ -284,9 +282,7 @@ def probe_preference_absent(measured: Measured, outcome: Outcome, repeated_losse
     )
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"})
 def probe_loss_negated(loss_formula: str) -> Evidence | None:
     """The loss is a usual one with the wrong sign."""
     return (
@@ -362,9 +358,7 @@ def probe_loss_still_falling(measured: Measured, curve: Curve, memorised: bool) 
     return Evidence(f"the loss is {figure(curve.losses[-1])} at the last of {len(curve.losses)} steps and falling")
 
 
-@probe_symptom(
-    effects={"double_softmax": "always"},
-)
+@probe_symptom(effects={"double_softmax": "always"})
 def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
     """The loss is cross-entropy of probabilities taken for logits: a softmax or sigmoid is applied twice."""
     if "softmaxed" not in loss_formula:
@@ -380,9 +374,7 @@ MIN_UPHILL_COSINE = 0.1
 slope, has a cosine of -0.3 to -0.8."""
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"})
 def probe_step_uphill(watched: Watched) -> Evidence | None:
     """The user's step moves the parameters up the slope of the user's loss."""
     if watched.uphill is None:
@@ -483,8 +475,7 @@ def probe_stuck_at_frequencies(
     measured: Measured, curve: Curve, reference: Reference, memorised: bool
 ) -> Evidence | None:
     """The loss comes to rest where a guess that knows only how often each label occurs would be."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights give the same for all inputs")
+    require_unlike_units(measured, "give the same for all inputs")
     unigram = reference.unigram
     if unigram is None or memorised or not curve.losses or unigram < 0.1:
         return None
@@ -555,9 +546,7 @@ def probe_seed_decides(seeds: Seeds, initial_loss: float, goal: float) -> Eviden
     )
 
 
-@probe_symptom(
-    effects={"fp16_overflow": "always"},
-)
+@probe_symptom(effects={"fp16_overflow": "always"})
 def probe_low_precision_only(measured: Measured, first_nonfinite: Operation) -> Evidence | None:
     """A non-finite value in half precision that is not there in 32 bits."""
     if not low_precision_alone(measured):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe import is_random, low_precision_alone, steps_are_tiny
+from mldebug_mcp.checks.check import CannotTell, Evidence, known, probe_symptom
+from mldebug_mcp.checks.probe import is_random, listed, low_precision_alone, require_unlike_units, steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import (
     Curve,
@@ -36,14 +36,10 @@ def probe_parameters_frozen(measured: Measured, parameters: Parameters) -> Evide
     return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(parameters.frozen[:3])}")
 
 
-@probe_symptom(
-    effects={"bad_init": "sometimes", "hardware_fault": "rarely"},
-)
+@probe_symptom(effects={"bad_init": "sometimes", "hardware_fault": "rarely"})
 def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
-    if not parameters.nonfinite_at_start:
-        return None
-    return Evidence(f"not finite before training: {', '.join(parameters.nonfinite_at_start[:3])}")
+    return listed("not finite before training", parameters.nonfinite_at_start)
 
 
 @probe_symptom(
@@ -61,8 +57,7 @@ def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
 )
 def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence | None:
     """Most trainable elements did not move at all, and the batch is not memorised."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     if movement.still_share < 0.5 or measured.memorised:
         return None
     return Evidence(
@@ -70,14 +65,10 @@ def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence |
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_parameters_unregistered(unregistered: list[str]) -> Evidence | None:
     """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
-    if not unregistered:
-        return None
-    return Evidence(f"not registered with the model: {', '.join(unregistered[:4])}")
+    return listed("not registered with the model", unregistered, 4)
 
 
 @probe_symptom(
@@ -109,8 +100,7 @@ MAX_USUAL_INIT_FACTOR = 8.0
 )
 def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights have no scale")
+    require_unlike_units(measured, "have no scale")
     worst = init.largest[0] if init.largest else None
     if worst is None or worst.factor < MAX_USUAL_INIT_FACTOR:
         return None
@@ -129,9 +119,9 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
 
     Not this when: the batch is memorised, as where a layer that begins at zero is not needed.
     """
-    if not alike_units or measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
+    if measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
         return None
-    return Evidence(f"all units have the same weights after training: {', '.join(alike_units[:3])}")
+    return listed("all units have the same weights after training", alike_units)
 
 
 # Most units of a rectifier give zero for every row.
@@ -142,9 +132,7 @@ MIN_DEAD_UNIT_SHARE = 0.9
 layer at zero."""
 
 
-@probe_symptom(
-    effects={"dead_units": "usually"},
-)
+@probe_symptom(effects={"dead_units": "usually"})
 def probe_units_dead(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
     dead = [
@@ -186,24 +174,16 @@ def probe_activations_saturated(measured: Measured, activations: list[Operation]
     return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_batch_statistics(dependence: Dependence) -> Evidence | None:
     """BatchNorm uses the statistics of the batch in evaluation mode."""
-    if not dependence.batch_statistics:
-        return None
-    return Evidence(f"batch statistics are used in evaluation mode: {', '.join(dependence.batch_statistics[:3])}")
+    return listed("batch statistics are used in evaluation mode", dependence.batch_statistics)
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_dropout_in_evaluation(dependence: Dependence) -> Evidence | None:
     """Dropout is active in evaluation mode."""
-    if not dependence.dropout:
-        return None
-    return Evidence(f"dropout is active in evaluation mode: {', '.join(dependence.dropout[:3])}")
+    return listed("dropout is active in evaluation mode", dependence.dropout)
 
 
 @probe_symptom(
@@ -228,9 +208,7 @@ def probe_evaluation_differs(measured: Measured, outcome: Outcome) -> Evidence |
     )
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) -> Evidence | None:
     """The model is trained in evaluation mode though it has dropout or BatchNorm."""
     if in_training_mode or not measured.mode_modules:
@@ -241,14 +219,10 @@ def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) 
 # Does a finite gradient of usual size reach every parameter?
 
 
-@probe_symptom(
-    effects={"missing_zero_grad": "always"},
-)
+@probe_symptom(effects={"missing_zero_grad": "always"})
 def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence | None:
     """The gradient that the optimizer uses contains that of the step before."""
-    left = watched.leftover_gradient
-    if left is None:
-        raise CannotTell("fewer than two optimizer steps were seen")
+    left = known(watched.leftover_gradient, "fewer than two optimizer steps were seen")
     if left < 0.5 or (measured.parameters is not None and measured.parameters.not_in_optimizer_share == 1):
         return None
     return Evidence(f"each step's gradient still holds {left:.0%} of the step before", values={"leftover": left})
@@ -260,9 +234,7 @@ def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence
 )
 def probe_gradient_clipped(measured: Measured, watched: Watched) -> Evidence | None:
     """The optimizer sees a small part of the gradient that backward gave, and the batch is not memorised."""
-    factor = watched.clip_factor
-    if factor is None:
-        raise CannotTell("no optimizer step with a gradient was seen")
+    factor = known(watched.clip_factor, "no optimizer step with a gradient was seen")
     if measured.memorised or factor > 0.02:
         return None
     return Evidence(
@@ -296,8 +268,7 @@ at the start, whatever the width."""
 )
 def probe_gradient_exploding(measured: Measured, gradients: Gradients) -> Evidence | None:
     """The first gradient is thousands of times as large as usual."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     if gradients.norm < PROBE_GRADIENT_EXPLODING_LARGE * max(1.0, abs(measured.initial_loss or 0.0)):
         return None
     return Evidence(f"the norm of the first gradient is {figure(gradients.norm)}", values={"norm": gradients.norm})
@@ -310,9 +281,7 @@ PROBE_GRADIENT_MISSING_LARGE = 0.2
 """Share of the trainable elements without a gradient. Chosen: an unused pooler or head stays below."""
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_gradient_missing(measured: Measured, gradients: Gradients) -> Evidence | None:
     """A large share of the trainable parameters gets no gradient at all."""
     # What moved in training got a gradient in another pass, as layers do that are left out at random.
@@ -326,9 +295,7 @@ def probe_gradient_missing(measured: Measured, gradients: Gradients) -> Evidence
     )
 
 
-@probe_symptom(
-    effects={"invalid_math": "often", "fp16_overflow": "often"},
-)
+@probe_symptom(effects={"invalid_math": "often", "fp16_overflow": "often"})
 def probe_gradient_nonfinite(gradients: Gradients) -> Evidence | None:
     """Gradients of the first pass are NaN or infinite though the loss is finite."""
     if not gradients.nonfinite_count:
@@ -350,8 +317,7 @@ LEAST_SHARE = 0.2
 )
 def probe_gradient_vanishing(measured: Measured, gradients: Gradients) -> Evidence | None:
     """Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     share = gradients.tiny_share + gradients.zero_share * (gradients.zero_share < 1)
     if gradients.tiny_share == 0 or share < LEAST_SHARE or measured.memorised:
         return None
@@ -375,8 +341,7 @@ def probe_gradient_zero(measured: Measured, gradients: Gradients) -> Evidence | 
 
     Not this when: a layer begins at zero on purpose, and gets a gradient once its neighbour has moved.
     """
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     after = measured.gradients_after or gradients
     share = min(gradients.zero_share, after.zero_share)
     if share < 0.5 or measured.memorised:
@@ -384,17 +349,13 @@ def probe_gradient_zero(measured: Measured, gradients: Gradients) -> Evidence | 
     return Evidence(f"{share:.0%} of the trainable elements have a gradient of zero: {', '.join(gradients.zero[:3])}")
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_graph_detached(loss_has_graph: bool) -> Evidence | None:
     """The loss does not depend on any trainable parameter: its graph is cut, or all are frozen."""
     return None if loss_has_graph else Evidence("the loss has no gradient function")
 
 
-@probe_symptom(
-    effects={"invalid_math": "always"},
-)
+@probe_symptom(effects={"invalid_math": "always"})
 def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) -> Evidence | None:
     """An operation makes NaN or infinity out of finite values at the very first pass, in full precision.
 
@@ -440,9 +401,7 @@ def probe_learning_rate_tiny(measured: Measured, parameters: Parameters) -> Evid
     return Evidence(f"the largest learning rate is {figure(max(rates))}")
 
 
-@probe_symptom(
-    effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
-)
+@probe_symptom(effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"})
 def probe_learning_rate_zero(measured: Measured, parameters: Parameters) -> Evidence | None:
     """The optimizer's learning rate is zero."""
     rates = _rates(measured, parameters)
@@ -470,10 +429,7 @@ def probe_learning_rate_ends(measured: Measured, curve: Curve) -> Evidence | Non
 def _rates(measured: Measured, parameters: Parameters) -> list[float]:
     """Return the learning rates of the user's optimizer, as stepped or as set; CannotTell if it is the probe's own."""
     watched = measured.watched.learning_rates if measured.watched else []
-    rates = watched or parameters.learning_rates
-    if rates is None:
-        raise CannotTell("the optimizer is the probe's own")
-    return rates
+    return known(watched or parameters.learning_rates, "the optimizer is the probe's own")
 
 
 # Updates are smaller than the precision of the weights.
@@ -493,9 +449,7 @@ def probe_update_rounded_away(measured: Measured, watched: Watched) -> Evidence 
 
     Not this when: the batch is memorised; weights are kept in 32 bits.
     """
-    share = watched.rounded_away
-    if share is None:
-        raise CannotTell("no weight of 16 bits was stepped")
+    share = known(watched.rounded_away, "no weight of 16 bits was stepped")
     if share <= MAX_SHARE_ROUNDED_AWAY or measured.memorised:
         return None
     return Evidence(
@@ -504,17 +458,13 @@ def probe_update_rounded_away(measured: Measured, watched: Watched) -> Evidence 
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_optimizer_incomplete(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Parameters that get a gradient are in no group of the optimizer.
 
     Not this when: the batch is memorised all the same, as where a head alone is meant to be trained.
     """
-    share = parameters.not_in_optimizer_share
-    if share is None:
-        raise CannotTell("the optimizer is the probe's own")
+    share = known(parameters.not_in_optimizer_share, "the optimizer is the probe's own")
     if not share or (share < 0.9 and measured.memorised):
         return None
     return Evidence(
@@ -541,9 +491,7 @@ def probe_optimizer_stale(parameters: Parameters) -> Evidence | None:
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_optimizer_never_steps(watched: Watched, movement: Movement) -> Evidence | None:
     """The user's step computes a loss but never calls the optimizer's step."""
     if watched.optimizer_steps or movement.still_share < 1:
@@ -597,9 +545,7 @@ def probe_update_small(measured: Measured, update_ratio: float) -> Evidence | No
 def probe_weight_decay_large(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
     watched = measured.watched.decay_per_step if measured.watched is not None else None
-    share = parameters.decay_per_step if watched is None else watched
-    if share is None:
-        raise CannotTell("the optimizer is the probe's own")
+    share = known(parameters.decay_per_step if watched is None else watched, "the optimizer is the probe's own")
     if measured.memorised or share < 0.005:
         return None
     return Evidence(f"weight decay takes {share:.1%} of the weights at each step", values={"share": share})

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, symptom, too_few
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, some, symptom, too_few
 from mldebug_mcp.checks.curve import blocks, departure, end_level, fails_at, start_level
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.core.arrays import median
@@ -44,21 +44,6 @@ def logits_of(run: Run) -> list[Series]:
     """Return what is logged of the logits while training, by whatever name."""
     named = {name: _in_words(name) for name in run.series}
     return [run[name] for name, called in named.items() if _LOGITS.fullmatch(called) and not _NOT.search(called)]
-
-
-def is_log_z(logits: Series) -> bool:
-    """Say whether it is the log Z of the logits."""
-    return _LOG_Z.search(_in_words(logits.name)) is not None
-
-
-def spreads_of(run: Run) -> list[Series]:
-    """Return the standard deviations of embeddings that are logged, without what is not finite."""
-    return [series.finite for name, series in run.series.items() if _SPREAD.fullmatch(name)]
-
-
-def likeness_of_others(run: Run) -> list[Series]:
-    """Return the cosines of embeddings of different things that are logged, without what is not finite."""
-    return [series.finite for name, series in run.series.items() if _APART.fullmatch(_in_words(name))]
 
 
 def _in_words(name: str) -> str:
@@ -109,9 +94,7 @@ def logits_grow(run: Run) -> Evidence | None:
     Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
     on falling and they flatten, because logits grow as long as something is learnt.
     """
-    logged = logits_of(run)
-    if not logged:
-        raise CannotTell("not logged: the logits, their maximum or their log Z")
+    logged = some(logits_of(run), "not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
     found = [evidence for series in logged if (evidence := _growth(run, series, end)) is not None]
     return max(found, key=lambda evidence: evidence.values["factor"], default=None)
@@ -130,7 +113,7 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
         or (np.diff(level[len(level) // 2 :]) > 0).mean() < MIN_RISING_BLOCK_SHARE
     ):
         return None
-    far = MIN_LOGIT_GROWTH if is_log_z(logits) else FAR_OF_MOST
+    far = MIN_LOGIT_GROWTH if _LOG_Z.search(_in_words(logits.name)) else FAR_OF_MOST
     if fails is None and (
         late < max(far, MIN_RATIO_WITHOUT_FAILURE * early)
         or late < MIN_RECENT_RISE_RATIO * float(level[-1 - len(level) // LEVEL_PART_DIVISOR])
@@ -146,9 +129,10 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
 
     Not this when: the spread was as small from the start; they agree at first alone.
     """
+    long = {name: series.finite for name, series in run.series.items() if len(series.finite) >= RUN_ACTIVATIONS_LEAST}
     found = (
-        *(_vanishes(run, series) for series in spreads_of(run) if len(series) >= RUN_ACTIVATIONS_LEAST),
-        *(_agree(run, other) for other in likeness_of_others(run) if len(other) >= RUN_ACTIVATIONS_LEAST),
+        *(_vanishes(run, spread) for name, spread in long.items() if _SPREAD.fullmatch(name)),
+        *(_agree(run, likeness) for name, likeness in long.items() if _APART.fullmatch(_in_words(name))),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")

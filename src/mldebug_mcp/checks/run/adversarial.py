@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
-from mldebug_mcp.checks.curve import aligned, end_level
+from mldebug_mcp.checks.curve import aligned, end_level, true_at_end
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
@@ -126,8 +126,7 @@ def _contest(
 ) -> Contest:
     """Return a contest that is decided from the record on behind which the loss that is `gone` never comes back."""
     half = len(step) // 2
-    in_play = np.flatnonzero(gone[:half] >= NEARLY_ALWAYS) if gone is not None else np.array([half - 1])
-    since = int(in_play[-1]) + 1 if len(in_play) else 0
+    since = half - true_at_end(gone[:half] < NEARLY_ALWAYS) if gone is not None else half
     levels, first = (median(values[since:]), median(other[since:])), (float(values[0]), float(other[0]))
     return Contest(names, float(step[since]), levels, first, wins, in_play=float(step[since] - step[0]))
 

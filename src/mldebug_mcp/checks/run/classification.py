@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, reading
-from mldebug_mcp.checks.curve import aligned, end_level, start_level, true_at_end
+from mldebug_mcp.checks.curve import aligned, end_level, finite_of, first_finite, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,
     MOSTLY_RIGHT,
@@ -143,9 +143,7 @@ def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
 def _by_macro_f1(run: Run) -> OneAnswer | None:
     """Compare the macro F1; one of an unknown mean, where it is that of three classes or more."""
     macro = _mean_over_classes(run, Quantity.F1)
-    pair = _beside_accuracy(
-        run, macro if macro is not None else _first_series(run.with_role(Quantity.F1, phase="eval"))
-    )
+    pair = _beside_accuracy(run, macro if macro is not None else first_finite(run.with_role(Quantity.F1, phase="eval")))
     if pair is None:
         return None
     name, steps, f1, right = pair
@@ -160,7 +158,7 @@ def _by_macro_f1(run: Run) -> OneAnswer | None:
 
 
 def _by_what_is_found(run: Run) -> OneAnswer | None:
-    found = _first_series(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
+    found = first_finite(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
     pair = _beside_accuracy(run, found)
     if pair is None:
         return None
@@ -171,8 +169,8 @@ def _by_what_is_found(run: Run) -> OneAnswer | None:
 
 
 def _by_precision(run: Run) -> OneAnswer | None:
-    precision = _first_series(run.with_role(Quantity.PRECISION, phase="eval"))
-    recall = _first_series(run.with_role(Quantity.RECALL, phase="eval"))
+    precision = first_finite(run.with_role(Quantity.PRECISION, phase="eval"))
+    recall = first_finite(run.with_role(Quantity.RECALL, phase="eval"))
     pair = _beside_accuracy(run, precision)
     if pair is None or recall is None or precision is None:
         return None
@@ -190,7 +188,7 @@ def _by_precision(run: Run) -> OneAnswer | None:
 
 def _by_correlation(run: Run) -> OneAnswer | None:
     series = run.with_role(Quantity.CORRELATION, phase="eval", parts=True)
-    correlation = _first_series(
+    correlation = first_finite(
         metric for metric in series if metric.role is not None and metric.role.part in ("", "matthews")
     )
     pair = _beside_accuracy(run, correlation)
@@ -201,7 +199,7 @@ def _by_correlation(run: Run) -> OneAnswer | None:
 
 
 def _by_entropy(run: Run) -> OneAnswer | None:
-    pair = _beside_accuracy(run, _first_series(run.with_role(Quantity.LOSS, phase="eval")))
+    pair = _beside_accuracy(run, first_finite(run.with_role(Quantity.LOSS, phase="eval")))
     if pair is None or (run.facts.classes or 2) != 2:
         return None
     name, steps, loss, right = pair
@@ -216,7 +214,7 @@ def _by_entropy(run: Run) -> OneAnswer | None:
 
 
 def _by_r2(run: Run) -> OneAnswer | None:
-    series = _first_series(run.with_role(Quantity.R2, phase="eval"))
+    series = first_finite(run.with_role(Quantity.R2, phase="eval"))
     if series is None:
         return None
     holds = (series.value >= OF_THE_MEAN[0]) & (series.value <= OF_THE_MEAN[1])
@@ -225,16 +223,12 @@ def _by_r2(run: Run) -> OneAnswer | None:
     )
 
 
-def _first_series(found: Iterable[Series]) -> Series | None:
-    return next((series.finite for series in found if len(series.finite)), None)
-
-
 def _accuracy(run: Run) -> Series | None:
-    return _first_series(run.with_role(Quantity.ACCURACY, phase="eval"))
+    return first_finite(run.with_role(Quantity.ACCURACY, phase="eval"))
 
 
 def _mean_over_classes(run: Run, *quantities: Quantity) -> Series | None:
-    return _first_series(
+    return first_finite(
         series
         for series in run.with_role(*quantities, phase="eval", parts=True)
         if series.role is not None and not _MEANS.isdisjoint(series.role.part.split())
@@ -281,11 +275,6 @@ _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 
-def recalls_of_classes(run: Run) -> list[Series]:
-    """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
-    return _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
-
-
 def scores_by_class(run: Run) -> list[Series]:
     """Return the IoU, Dice or F1 of each class, of the first of them that is logged for several classes."""
     for quantity in (Quantity.IOU, Quantity.DICE, Quantity.F1):
@@ -298,11 +287,6 @@ def scores_by_class(run: Run) -> list[Series]:
         if len(found := [series for series in of_classes if len(series) >= MIN_EVALUATIONS]) > 1:
             return found
     return []
-
-
-def means_over_classes(run: Run) -> list[Series]:
-    """Return the scores of evaluation in which each class counts as much as another."""
-    return _long_series(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
 
 
 def scores_of_the_positive(run: Run) -> list[Series]:
@@ -352,12 +336,13 @@ def minority_missed(run: Run) -> Evidence | None:
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """
     accuracy = share_of_right_answers(run)
-    recalls = recalls_of_classes(run)
+    recalls = _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
     if len(recalls) >= 2:
         return None if accuracy == 1 else _by_class(recalls, "recall")
     if scores := scores_by_class(run):
         return _by_class(scores, "score")
-    means, found = means_over_classes(run), scores_of_the_positive(run)
+    means = _long_series(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
+    found = scores_of_the_positive(run)
     if not accuracy or not (means or found):
         raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
     series = (means or found)[0]
@@ -518,8 +503,7 @@ class LossBesideAccuracy:
 
 def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
     """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
-    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
-    compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
+    compared = (_compared(run, finite_of(run, loss), finite_of(run, accuracy)) for loss, accuracy in PAIRS)
     return [loss_beside_accuracy for loss_beside_accuracy in compared if loss_beside_accuracy is not None]
 
 
@@ -594,7 +578,7 @@ def _classes(run: Run, *, knows: bool) -> int:
 
 def _guesses(run: Run, start: float, classes: int) -> bool:
     """Say whether the training accuracy at the first loss, if any, is that of a model that guesses."""
-    right = aligned(run["accuracy"].finite, run["loss"].finite)[1] if "accuracy" in run else np.empty(0)
+    right = aligned(finite_of(run, "accuracy"), run["loss"].finite)[1]
     return not len(right) or start <= MAX_GUESSING_LOSS_RATIO * calibrated_loss(as_share(float(right[0])), classes)
 
 
@@ -718,8 +702,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
-    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
-    aligned_pairs = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
+    aligned_pairs = [(loss, *aligned(finite_of(run, accuracy), finite_of(run, loss))) for loss, accuracy in PAIRS]
     judged = [joined for joined in aligned_pairs if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
     if not judged:
         raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")

@@ -14,13 +14,23 @@ from mldebug_mcp.checks.check import (
     answers_of,
     ask_in_turn,
     by_outcome,
+    known,
     outcome_of,
     question,
     reading,
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import curves_in_turn, last_decimal, mad, noise, positive, row_medians, teeth_of
+from mldebug_mcp.checks.curve import (
+    curves_in_turn,
+    finite_of,
+    last_decimal,
+    mad,
+    noise,
+    positive,
+    row_medians,
+    teeth_of,
+)
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.text import counted, figure
@@ -198,7 +208,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
-    if "epoch" in run and len(series := run["epoch"].finite) > 1:
+    if len(series := finite_of(run, "epoch")) > 1:
         value = series.interpolated(loss.step)
         if bool(np.all(series.value == np.round(series.value))):
             value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
@@ -263,9 +273,7 @@ MAX_CUT_RATE_RATIO = 0.67
 def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
     """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
@@ -280,10 +288,8 @@ def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
 
 def _rate_is_cut(run: Run, steps: Floats) -> bool:
     """Say whether the learning rate falls by a third or more at most of the boundaries."""
-    if "learning_rate" not in run or run.step_name != "step":
-        return False
-    rate = run["learning_rate"].finite
-    if len(rate) < 4:
+    rate = finite_of(run, "learning_rate")
+    if run.step_name != "step" or len(rate) < 4:
         return False
     at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
     return bool(np.mean(rate.value[at] < MAX_CUT_RATE_RATIO * rate.value[at - 1]) * 2 > 1)
@@ -322,9 +328,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     Not this when: the pattern is small for the loss; rows of like length are put together on purpose (a remark).
     """
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     parts = parts_of(loss.value, epoch)
     levels = [
         np.array([median(part) for part in np.array_split(values, parts)]) for values in whole_passes(loss.value, epoch)

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     Evidence,
     answers_of,
     by_outcome,
+    known,
     outcome_of,
     question,
     symptom,
@@ -325,9 +326,7 @@ def log_stops(run: Run) -> Evidence | None:
     A run that is still going looks the same. Not this when: the next record would lie beyond the plan; the run says
     that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
     """
-    plan = plan_of(run)
-    if plan is None:
-        raise CannotTell("the planned number of steps or epochs is not known, or is counted in another unit")
+    plan = known(plan_of(run), "the planned number of steps or epochs is not known, or is counted in another unit")
     if plan.is_done:
         return None
     if "hf_trainer_state" in run.formats and not has_finished(run):

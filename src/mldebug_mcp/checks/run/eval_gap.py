@@ -22,6 +22,8 @@ from mldebug_mcp.checks.curve import (
     aligned,
     at_common_steps,
     end_level,
+    finite_of,
+    first_finite,
     median_of_three,
     noise,
     noise_on_slope,
@@ -53,6 +55,7 @@ from mldebug_mcp.checks.train_eval_gap import (
     EvalRise,
     ScorePair,
     evaluation_scores,
+    recent_means,
     refuse_known_by_heart,
     rise_of_evaluation,
     score_pairs,
@@ -62,7 +65,7 @@ from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Run
 
 # A gap between evaluation and training loss that was there at the first evaluation.
 
@@ -122,9 +125,6 @@ MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
 MAX_FIRST_GAP_SHARE = 0.65
 """Share of the late gap that the first evaluation has, at most. Chosen: a gap of about two thirds was there at once."""
-MAX_TRAINING_RECORDS_BEFORE = 20
-"""Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
-later half. Chosen: a loss that falls fast is soon out of date."""
 OF_TRAIN = 0.3
 """A gap within the first pass as a share of the training loss. Fitted: 87 healthy runs of benchmarks/faults stay below
 0.19, 14 with copied rows are above 1.6."""
@@ -226,19 +226,15 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
     first evaluation; rows were seen twice; how many passes were made is not known.
     """
-    loss, evaluation = run["loss"].finite, run["eval_loss"].finite if "eval_loss" in run else None
-    passes = None if evaluation is None else passes_at(run, evaluation.step)
-    unknown = CannotTell("no four evaluations are known to stand within the first pass over the data")
-    if evaluation is None or passes is None:
-        raise unknown
+    loss, evaluation = run["loss"].finite, finite_of(run, "eval_loss")
+    passes = passes_at(run, evaluation.step)
     until = np.searchsorted(loss.step, evaluation.step, side="right")
-    keep = (until > 0) & (passes <= FIRST_PASS)
-    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
-        raise unknown
+    keep = until > 0 if passes is None else (until > 0) & (passes <= FIRST_PASS)
+    if passes is None or int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
+        raise CannotTell("no four evaluations are known to stand within the first pass over the data")
     ends, held_out = until[keep], evaluation.value[keep]
-    count = np.clip((np.diff(ends, prepend=0) + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
-    total = np.concatenate([[0.0], np.cumsum(loss.value)])
-    gap = held_out - (total[ends] - total[ends - count]) / count
+    trained, count = recent_means(loss.value, ends)
+    gap = held_out - trained
     third = slice(len(gap) - max(2, len(gap) // 3), None)
     first, late, train = float(gap[0]), float(gap[third].mean()), float((held_out - gap)[third].mean())
     error = max(
@@ -522,17 +518,15 @@ def losses_at_accuracy(run: Run) -> Floats | None:
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     """Return steps, losses and accuracies where both stand, those of training as medians of three."""
-    loss, accuracy = _first_series(run, phase, Quantity.LOSS), _first_series(run, phase, Quantity.ACCURACY)
+    loss, accuracy = (
+        first_finite(run.with_role(quantity, phase=phase)) for quantity in (Quantity.LOSS, Quantity.ACCURACY)
+    )
     if loss is None or accuracy is None:
         return None
     steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
     if len(steps) < LOSS_AT_ACCURACY_LEAST:
         return None
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
-
-
-def _first_series(run: Run, phase: str, quantity: Quantity) -> Series | None:
-    return next((series.finite for series in run.with_role(quantity, phase=phase) if len(series.finite)), None)
 
 
 # How the scores of evaluation stand beside the same scores of training.
@@ -616,10 +610,10 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
     scores = [series for series in evaluation_scores(run) if len(series) >= MIN_LOSS_SCORE_EVALUATIONS]
-    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < MIN_LOSS_SCORE_EVALUATIONS:
+    loss = finite_of(run, "eval_loss").value
+    if not scores or len(loss) < MIN_LOSS_SCORE_EVALUATIONS:
         raise CannotTell(f"no score and loss are logged for the same {MIN_LOSS_SCORE_EVALUATIONS} evaluations")
-    loss, score = run["eval_loss"].finite.value, scores[0]
-    began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
+    score, began = scores[0], min([float(loss[0]), *finite_of(run, "loss").value[:1].tolist()])
     first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
     fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < MAX_FALLEN_LOSS_SHARE * began
     if (
@@ -629,17 +623,14 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
         or not np.ptp(score.value)
     ):
         return None
+    last = run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:]
     shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
     return Evidence(
-        f"{score.name} comes no nearer to its bound, the last are {_last_scores(run, score)}, "
+        f"{score.name} comes no nearer to its bound, the last are {', '.join(map(figure, last))}, "
         f"while the evaluation loss falls from {shown}",
         steps=(float(score.step[0]),),
         values={"first": first, "end": reached},
     )
-
-
-def _last_scores(run: Run, score: Series) -> str:
-    return ", ".join(figure(value) for value in run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:])
 
 
 def _eval_score_gap_evidence(run: Run, pair: ScorePair, what: str, at: int) -> Evidence:
@@ -685,9 +676,7 @@ def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
     """
     if len(pair) < LEAST_TO_FALL:
         return None
-    smooth = median_of_three(pair.evaluation)
-    best = int(np.argmax(smooth[1:-1])) + 1
-    lost = float(smooth[best]) - median(pair.evaluation[-3:])
+    best, _, lost = _best_and_lost(pair.evaluation)
     if (
         lost < max(MIN_LOST_SCORE, MIN_SCORE_DIFFERENCE_SIGMAS * pair.noise)
         or median(pair.train[-3:]) < float(pair.train[best]) - lost / 4
@@ -727,12 +716,15 @@ def _falls_beside_loss(run: Run) -> Evidence | None:
 
 def _lost_since_best(value: Floats) -> list[tuple[int, float]]:
     """Return where a score was best and what it has lost since, nothing where that is little or noise."""
+    best, level, lost = _best_and_lost(value)
+    return [(best, lost)] if lost >= max(LOST_OF_BEST * level, MIN_SCORE_DIFFERENCE_SIGMAS * noise(value)) else []
+
+
+def _best_and_lost(value: Floats) -> tuple[int, float, float]:
+    """Return where a score was best, how good it was there, and what it has lost since."""
     smooth = median_of_three(value)
     best = int(np.argmax(smooth[1:-1])) + 1
-    lost = float(smooth[best]) - median(value[-3:])
-    return (
-        [(best, lost)] if lost >= max(LOST_OF_BEST * smooth[best], MIN_SCORE_DIFFERENCE_SIGMAS * noise(value)) else []
-    )
+    return best, float(smooth[best]), float(smooth[best]) - median(value[-3:])
 
 
 def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:

@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import (
     question,
     symptom,
 )
-from mldebug_mcp.checks.curve import curves_in_turn, end_level, noise, sample, start_level
+from mldebug_mcp.checks.curve import curves_in_turn, end_level, finite_of, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
@@ -268,7 +268,7 @@ def _learnt(run: Run) -> tuple[float, str]:
     It is to which share of its start the loss, or what a score lacks of its best, has moved; 0 where the loss falls and
     there are no shares.
     """
-    if "loss" in run and len(loss := run["loss"].finite.value) >= EVAL_CHANCE_LEAST:
+    if len(loss := finite_of(run, "loss").value) >= EVAL_CHANCE_LEAST:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
         return share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}"
@@ -334,7 +334,15 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         raise CannotTell("training does not get better, so that evaluation need not either")
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
-        return _auc_of_a_guess(auc, learnt) if is_of_a_guess(auc) and not goes_on_falling(run) else None
+        if not is_of_a_guess(auc) or goes_on_falling(run):
+            return None
+        later, highest = median(auc.value[len(auc) // 2 :]), float(auc.value.max())
+        return Evidence(
+            f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
+            f"{figure(highest)} at its highest, while {learnt}",
+            steps=(float(auc.step[0]),),
+            values={"late": later, "highest": highest, "guess": 0.5},
+        )
     right = _right(run)
     if "eval_loss" not in run or right is None or len(right) < EVAL_CHANCE_LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
@@ -348,25 +356,11 @@ def _right(run: Run) -> Series | None:
     return next((scores[name] for name in names if name in scores), None)
 
 
-def _auc_of_a_guess(auc: Series, learnt: str) -> Evidence:
-    later = median(auc.value[len(auc) // 2 :])
-    return Evidence(
-        f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
-        f"{figure(auc.value.max())} at its highest, while {learnt}",
-        steps=(float(auc.step[0]),),
-        values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
-    )
-
-
-def _falls_each_time(loss: Floats) -> bool:
-    """Say whether an evaluation loss rises at no evaluation, and still falls in the later half."""
-    return bool(np.all(np.diff(loss) <= 0)) and float(loss[-1]) < float(loss[len(loss) // 2])
-
-
 def _no_better(run: Run, right: Series) -> Evidence | None:
     both = compared(run, EVAL_CHANCE_LEAST)
     loss, shares = both.evaluation, right.value
-    if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and _falls_each_time(loss):
+    falls_each_time = bool(np.all(np.diff(loss) <= 0)) and loss[-1] < loss[len(loss) // 2]
+    if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and falls_each_time:
         return None
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
@@ -437,11 +431,6 @@ def digits_of(value: float) -> int:
     return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
 
 
-def does_not_move(run: Run, series: Series) -> bool:
-    """Say whether a score keeps to one value, at which training has not been from the start."""
-    return (stands_still(series) or _hardly_moves(run, series)) and not _by_heart(run, series)
-
-
 def stands_still(series: Series) -> bool:
     """Say whether a score is one number throughout, and none that is near its best."""
     value = float(series.value[0])
@@ -479,7 +468,7 @@ def _by_heart(run: Run, series: Series) -> bool:
 
 def beside_a_loss_that_falls(run: Run) -> list[Series]:
     """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    loss = finite_of(run, "eval_loss").value
     if len(loss) < MIN_METRIC_EVALUATIONS or not 0 < float(loss[-1]) < MAX_FALLEN_LOSS_SHARE * float(loss[0]):
         return []
     # Where most answers are right, those of a rare class may all be missed.
@@ -607,13 +596,13 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     zero = next((series for series in nothing if not _another_class_is_found(run, series)), None)
     if zero is not None:
         return _frozen_evidence(run, zero, "0 at all")
-    wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
+    wrong, loss = nothing_right(run), finite_of(run, "loss")
     if wrong is None:
         if not shares and not ranked:
             raise CannotTell(f"no accuracy or loss of evaluation has {FROZEN_LEAST} values")
         return None
     is_learnt = next_token_known(run) is not None
-    if not is_learnt and (loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0])))):
+    if not is_learnt and not (len(loss) and (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0])))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
 
@@ -632,10 +621,8 @@ def _nan_that_stopped(run: Run) -> Series | None:
 
     LightGBM's and XGBoost's early stopping watches every metric, and NaN never improves.
     """
-    loss = run["eval_loss"].finite if "eval_loss" in run else None
-    if not _STOPPED_EARLY.search(run.ending.text) or loss is None or len(loss) < FROZEN_LEAST:
-        return None
-    if int(np.argmin(loss.value)) != len(loss) - 1:
+    loss = finite_of(run, "eval_loss").value
+    if not _STOPPED_EARLY.search(run.ending.text) or len(loss) < FROZEN_LEAST or np.argmin(loss) != len(loss) - 1:
         return None
     lost = (
         series for series in run.series.values() if len(series) >= FROZEN_LEAST and bool(np.isnan(series.value).all())
@@ -653,9 +640,9 @@ def eval_score_perfect(run: Run) -> Evidence | None:
         for series in evaluation_scores(run)
         if len(series) >= FROZEN_LEAST and float(series.value.min()) >= MIN_PERFECT_SCORE
     ]
-    if not perfect or "eval_loss" not in run:
+    if not perfect:
         return None
-    loss, score = run["eval_loss"].finite.value, perfect[0]
+    loss, score = finite_of(run, "eval_loss").value, perfect[0]
     trained = next((pair for pair in score_pairs(run) if pair.evaluated == score.name), None)
     imperfect = trained is not None and float(trained.train[0]) < MAX_IMPERFECT_SCORE
     falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < MAX_IMPROVING_LOSS_SHARE * float(loss[0])
@@ -684,7 +671,8 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     metrics = [metric for metric in metrics if not _is_coarse(run, metric)]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MIN_METRIC_EVALUATIONS} finite values")
-    still = [metric for metric in metrics if does_not_move(run, metric)]
+    still = [metric for metric in metrics if stands_still(metric) or _hardly_moves(run, metric)]
+    still = [metric for metric in still if not _by_heart(run, metric)]
     if not still:
         return None
     value, times = most_often(still[0])

@@ -18,6 +18,7 @@ from mldebug_mcp.checks.check import (
     by_outcome,
     first_of,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
@@ -27,6 +28,7 @@ from mldebug_mcp.checks.curve import (
     end_level,
     fades_to_zero,
     fails_at,
+    finite_of,
     sample,
     start_in_words,
     start_level,
@@ -43,7 +45,6 @@ from mldebug_mcp.checks.gradients import (
     loss_moved,
     lost,
     moved_while_infinite,
-    norm_of,
     parts_of,
     pinned,
     refuse_uncomputed,
@@ -175,7 +176,7 @@ def rewards_differ(run: Run) -> bool:
     if "frac_reward_zero_std" in run:
         shares = run["frac_reward_zero_std"].finite.value
         return shares.size > 0 and bool(np.all(shares < 1))
-    spreads = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    spreads = finite_of(run, "reward_std").value
     return spreads.size > 0 and bool(np.all(spreads > 0))
 
 
@@ -298,7 +299,7 @@ READINGS = (
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )
@@ -436,12 +437,13 @@ SUM_TIMES = 2.5
 """Times that the norm grows in these records at least. Fitted: of trained sums 2.8 to 11, of healthy runs up to 1.6."""
 
 
-def grad_norm_adds_up(run: Run, norm: Series) -> Evidence | None:
+def grad_norm_adds_up(run: Run) -> Evidence | None:
     """The gradient norm grows in step with the number of steps from the first step on.
 
     So gradients of earlier steps are still in it. Not this when: it grows exponentially, or later only. Unknown where
     the log does not begin with the first steps, and for agents.
     """
+    norm = _positive_norms(run, OF_A_SUM)
     if run.kind in POLICIES:
         raise CannotTell(f"not judged for a run of kind {run.kind}")
     interval = float(norm.step[1] - norm.step[0])
@@ -473,15 +475,10 @@ MIN_DIVISOR_VARIANCE = 1e-12
 """Variance that stands for none, as nothing is divided by 0. Chosen: no norm is so even."""
 
 
-@question(
-    outcome_of(grad_norm_adds_up, 0.003, as_chosen=True),
-    needs=("grad_norm",),
-    points=OF_A_SUM,
-)
+@question(outcome_of(grad_norm_adds_up, 0.003, as_chosen=True), needs=("grad_norm",), points=OF_A_SUM)
 def gradient_sum(run: Run) -> Answers:
     """Fit a power of the number of steps to the first norms."""
-    norm = _positive_norms(run, OF_A_SUM)
-    return first_seen(by_outcome((grad_norm_adds_up,), run, norm))
+    return answers_of(by_outcome((grad_norm_adds_up,), run))
 
 
 # Do all parts of the model get a gradient of comparable size?
@@ -502,7 +499,7 @@ FREEZES = ("freeze", "frozen")
 
 def _part_without_gradient(run: Run, parts: Sequence[Part]) -> Evidence | None:
     """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
-    whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
+    whole = finite_of(run, "grad_norm").value
     if len(whole) < GRADIENT_PARTS_LEAST:
         return None
     level = median(whole)
@@ -545,9 +542,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
 
     Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
     """
-    ends = ends_of(parts)
-    if ends is None:
-        raise CannotTell("the norms of too few layers are logged")
+    ends = known(ends_of(parts), "the norms of too few layers are logged")
     first, last, layers, order = ends
     if abs(order) < MIN_DEPTH_CORRELATION or first.level / last.level > 1 / MIN_DEPTH_FADING_RATIO:
         return None
@@ -594,12 +589,12 @@ CLIPPING_LOW = 0.05
 """A tiny threshold: practice lies between 0.1, for policies, and 1. Source: axolotl_stability."""
 
 
-def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | None:
+def grad_clip_saturated(threshold: float, norm: Series) -> Evidence | None:
     """The gradient norm lies above the clipping threshold at nearly every step, typically by several times.
 
     One that is logged after clipping stands exactly at it instead. Not this when: only the first steps are clipped.
     """
-    if norm is None:
+    if not len(norm):
         return None
     if len(norm) < CLIPPING_LEAST:
         raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
@@ -623,12 +618,12 @@ def grad_clip_takes_most(saturated: Evidence) -> Evidence | None:
     return saturated if saturated.values["median"] >= MIN_EXTREME_CLIP_RATIO * saturated.values["threshold"] else None
 
 
-def grad_clip_low(threshold: float, norm: Series | None) -> Evidence | None:
+def grad_clip_low(threshold: float, norm: Series) -> Evidence | None:
     """The threshold that gradients are clipped to is configured to 0.05 or less.
 
     Not this when: it is 0, which switches clipping off; the gradient norm that is logged stays below it.
     """
-    if threshold > CLIPPING_LOW or (norm is not None and float(norm.value.max()) <= threshold):
+    if threshold > CLIPPING_LOW or (len(norm) and float(norm.value.max()) <= threshold):
         return None
     summary = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
     return Evidence(summary, values={"max_grad_norm": threshold})
@@ -642,7 +637,7 @@ def grad_clip_low(threshold: float, norm: Series | None) -> Evidence | None:
 def clipping(run: Run) -> Answers:
     """Compare the gradient norm with the threshold, then the threshold with what is usual."""
     threshold = run.facts.clip
-    norm = norm_of(run) if "grad_norm" in run else None
+    norm = finite_of(run, "grad_norm")
     if threshold is None:
         return _pinned(norm)
     if math.isinf(threshold):
@@ -653,10 +648,10 @@ def clipping(run: Run) -> Answers:
     return {**answers, **answers_of(by_outcome((grad_clip_low,), threshold, norm))}
 
 
-def _pinned(norm: Series | None) -> Answers:
+def _pinned(norm: Series) -> Answers:
     """Judge a norm without a threshold to compare it with: one that stays at its highest value is cut off there."""
-    at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
-    if norm is None or at is None or at[1] < MIN_SHARE_CLIPPED:
+    at = pinned(norm)
+    if at is None or len(norm) < CLIPPING_LEAST or at[1] < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     value, share, first = at
     saturated = Evidence(

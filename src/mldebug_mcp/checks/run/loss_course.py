@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading, require_values
 from mldebug_mcp.checks.curve import (
     MAX_SAMPLE,
     MEDIAN_ERROR,
@@ -16,6 +16,7 @@ from mldebug_mcp.checks.curve import (
     edge_width,
     end_level,
     explodes,
+    finite_of,
     last_decimal,
     monotone,
     noise,
@@ -108,9 +109,7 @@ LEAST_MEANWHILE = 3
 
 def _evaluation_falls_meanwhile(run: Run, onset: float) -> bool:
     """Say whether the evaluation loss falls to its lowest, well below all before, while the training loss rises."""
-    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-    if evaluation is None:
-        return False
+    evaluation = finite_of(run, "eval_loss")
     before, after = evaluation.value[evaluation.step <= onset], evaluation.value[evaluation.step > onset]
     if min(len(before), len(after)) < LEAST_MEANWHILE:
         return False
@@ -126,7 +125,7 @@ def loss_divergence(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     exploding = explodes(loss)
     if not exploding:
-        _need(run, LEAST_OF_RISE)
+        require_values(loss, LEAST_OF_RISE)
     rise = rise_for_good(run)
     if rise is None:
         return None
@@ -150,9 +149,7 @@ def loss_divergence(run: Run) -> Evidence | None:
 
 def _takes_longer(run: Run, loss: Series) -> bool:
     """Say whether the time of a step rises with the loss."""
-    if "step_time" not in run:
-        return False
-    _, time, value = aligned(run["step_time"].finite, loss)
+    _, time, value = aligned(finite_of(run, "step_time"), loss)
     if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < MIN_STEP_TIME_RATIO * start_level(time):
         return False
     return monotone(value[np.argsort(time, kind="stable")]) >= MIN_STEP_TIME_CORRELATION
@@ -168,9 +165,8 @@ def loss_hump(run: Run) -> Evidence | None:
 
     Not this when: it stays up; it rose from a good level, and not above the start; one or two records stand out.
     """
-    _need(run, LEAST_OF_HUMP)
+    loss = require_values(run["loss"].finite, LEAST_OF_HUMP)
     refuse_new_terms(run)
-    loss = run["loss"].finite
     cut = blocks(loss.value)
     first = loss.value[: max(3, len(loss) // 50)]
     top, start, end = int(cut.level.argmax()), start_level(first), end_level(loss.value)
@@ -197,8 +193,7 @@ def loss_rises(run: Run) -> Evidence | None:
 
     Not this when: the rise is within the noise, or one step, as with other data; it rises far (`loss_divergence`).
     """
-    _need(run, LEAST_OF_TREND, "diffusion")
-    loss = run["loss"].finite
+    loss = require_values(run["loss"].finite, LEAST_OF_TREND)
     if len(loss) < len(run["loss"]) or rise_for_good(run) is not None:
         raise CannotTell("the loss diverges or is not finite, which says more")
     rises = _throughout(run, loss) or _after_a_fall(run, loss)
@@ -260,14 +255,6 @@ def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
         f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
     )
     return Evidence(summary, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
-
-
-def _need(run: Run, records: int, *not_for: str) -> None:
-    """Raise CannotTell for a run of fewer finite losses, or of a kind whose loss may rise."""
-    if run.kind in not_for:
-        raise CannotTell(f"not judged for a run of kind {run.kind}")
-    if (count := len(run["loss"].finite)) < records:
-        raise CannotTell(f"loss has {count} finite values here; {records} are needed")
 
 
 # Progress that is slower than usual, and evaluations that creep below the loss of a guess.
@@ -417,7 +404,7 @@ def creeps_below(run: Run, chance: float) -> bool:
 
     Rows without a signal do not bring that about: their evaluation loss stays above, or comes to rest.
     """
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    evaluation = finite_of(run, "eval_loss").value
     if (
         len(evaluation) < MIN_CREEPING_EVALUATIONS
         or float(evaluation[-1]) >= (1 - MIN_CREEPING_GAIN_SHARE) * chance
@@ -433,8 +420,8 @@ def creeps_below(run: Run, chance: float) -> bool:
 def _before_decay(run: Run) -> Series:
     """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is not slow progress."""
     loss = run["loss"].finite
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or len(rate) < 3 or not len(loss):
+    rate = finite_of(run, "learning_rate")
+    if len(rate) < 3 or not len(loss):
         return loss
     drops = rate.value[1:] < MAX_DROPPED_RATE_RATIO * rate.value[:-1]
     if not drops.any():
@@ -448,8 +435,8 @@ def _before_decay(run: Run) -> Series:
 
 def _spent(run: Run, step: Floats) -> Floats:
     """Return the learning rate summed up to each of these steps, or their number where it is not logged, (n,)."""
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
+    rate = finite_of(run, "learning_rate")
+    if len(rate) < 3 or float(rate.value.max()) <= 0:
         return np.arange(1, len(step) + 1, dtype=np.float64)
     return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + MIN_RATE_SPENT
 
@@ -556,9 +543,7 @@ def loss_constant(run: Run) -> Evidence | None:
 
 def _evaluation_moves_from(run: Run, step: float) -> bool:
     """Say whether the evaluation loss goes one way from a step on: parameters that rest give the same loss again."""
-    if "eval_loss" not in run:
-        return False
-    loss = run["eval_loss"].finite
+    loss = finite_of(run, "eval_loss")
     later = loss.value[loss.step >= step]
     moves = np.diff(later)
     one_way = bool(np.all(moves >= 0) or np.all(moves <= 0))
@@ -567,7 +552,7 @@ def _evaluation_moves_from(run: Run, step: float) -> bool:
 
 def _accuracy_stands(run: Run) -> bool:
     """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
-    accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    accuracy = finite_of(run, "accuracy").value
     return (
         len(accuracy) >= MIN_EQUAL_RECORDS
         and float(np.ptp(accuracy)) == 0
@@ -602,7 +587,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         return None
     if gained > least:
         if not _ends_at(run, chance, start, loss) and not _stuck_from_scratch(run, loss, start, gained):
-            _refuse_nothing_right(run, loss)
+            if nothing_right(run) is not None and has_settled(loss):
+                raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
             return None
     elif chance is None:
         if MIN_SURE_STANDARD_ERRORS * error > LEAST_PROGRESS * start and _evaluation_falls(run):
@@ -637,11 +623,6 @@ def _ends_at(run: Run, chance: float | None, start: float, loss: Series) -> bool
     if chance is None or abs(end_level(loss.value) - chance) > NEAR_CHANCE * chance:
         return False
     return start <= chance * (MAX_UNTRAINED_LOSS_RATIO if uniform_loss(run) is not None else SETTLING_OF_TWO)
-
-
-def _refuse_nothing_right(run: Run, loss: Series) -> None:
-    if nothing_right(run) is not None and has_settled(loss):
-        raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
 
 
 def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float, *, stands: bool) -> None:
@@ -689,12 +670,8 @@ def _first_accuracies(run: Run) -> list[float]:
 
 def _evaluation_gains_nothing(run: Run) -> bool:
     """Say whether evaluation, from early on, has come no lower than a run that learns does, in all that time."""
-    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-    if (
-        evaluation is None
-        or len(evaluation) < LEAST_EVALUATIONS
-        or evaluation.step[0] > MIN_LATE_START_SHARE * run.last_step
-    ):
+    evaluation = finite_of(run, "eval_loss")
+    if len(evaluation) < LEAST_EVALUATIONS or evaluation.step[0] > MIN_LATE_START_SHARE * run.last_step:
         return False
     first, trained = float(evaluation.value[0]), run.kind in LANGUAGE_MODELS
     least = PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS
@@ -706,7 +683,7 @@ def _evaluation_gains_nothing(run: Run) -> bool:
 
 def _evaluation_falls(run: Run) -> bool:
     """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    evaluation = finite_of(run, "eval_loss").value
     return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
 
 
@@ -783,7 +760,13 @@ ask_in_turn(
         follows=("loss_negative", "loss_zero"),
         instead=NO_PROGRESS,
     ),
-    reading(loss_rises, sources=("small_scale_proxies",), background=0.003, follows=("loss_above_start",)),
+    reading(
+        loss_rises,
+        sources=("small_scale_proxies",),
+        not_for=("diffusion",),
+        background=0.003,
+        follows=("loss_above_start",),
+    ),
     reading(
         loss_slow,
         needs=LOSS,

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    outcome_of,
+    question,
+    require_values,
+)
 from mldebug_mcp.checks.curve import (
     Baseline,
     Spike,
@@ -25,6 +34,7 @@ from mldebug_mcp.checks.curve import (
     start_in_words,
     start_level,
     teeth_of,
+    true_at_end,
 )
 from mldebug_mcp.checks.evaluation import term_set_in
 from mldebug_mcp.checks.run.data_order import epochs_of
@@ -250,11 +260,6 @@ class Jumps:
         """Where the highest begins, in words."""
         return f"the jump at {self.run.place(self.at)}"
 
-    def need(self, records: int) -> None:
-        """Raise CannotTell if fewer finite losses are logged."""
-        if len(self.loss) < records:
-            raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
-
     def refuse_densities(self) -> None:
         """Raise CannotTell of a negative log-density, where one outlier costs any amount, unlike a cross-entropy."""
         worst, values = self.worst, self.loss.value
@@ -450,8 +455,7 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
     least = max(
         BESIDE_SIGMAS * mad(base), np.log(LEAST_FACTOR) if scale is np.log else (LEAST_FACTOR - 1) * abs(level), 1e-12
     )
-    still = np.flatnonzero(np.abs(just_before - level) <= least)
-    lead = 0 if follows else len(just_before) - 1 - (int(still[-1]) if len(still) else -1)
+    lead = 0 if follows else true_at_end(np.abs(just_before - level) > least)
     far = during[int(np.argmax(np.abs(there - level)))] if len(during) else past.value[-1]
     if lead < 2 and (not len(there) or float(np.abs(there - level).max()) <= least):
         return None
@@ -533,7 +537,7 @@ def loss_spike_high(jumps: Jumps) -> Evidence | None:
 
     Not this when: it is lower, as those of hard batches are. Unknown for a log-density.
     """
-    jumps.need(LEAST_RECORDS)
+    require_values(jumps.loss, LEAST_RECORDS)
     jumps.refuse_densities()
     height, start = jumps.worst.height, start_level(jumps.loss.value)
     if not start or height < SHARE_OF_START * abs(start):
@@ -547,7 +551,7 @@ def loss_spike_single(jumps: Jumps) -> Evidence | None:
 
     Not this when: it jumps again, or takes long to come back. Unknown for a log-density.
     """
-    jumps.need(LEAST_RECORDS)
+    require_values(jumps.loss, LEAST_RECORDS)
     jumps.refuse_densities()
     spike, count = jumps.found[0], len(jumps.loss)
     width = spike.last - spike.first + 1
@@ -562,7 +566,7 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
 
     Not this when: the noise is heavy-tailed (`loss_noisy`).
     """
-    jumps.need(SEVERAL_RECORDS)
+    require_values(jumps.loss, SEVERAL_RECORDS)
     if len(jumps.found) < 2:
         return None
     steps, gaps = jumps.steps, np.diff(jumps.steps)
@@ -586,7 +590,7 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     Not this when: there are fewer than three jumps.
     """
     steps, run = jumps.steps, jumps.run
-    jumps.need(SEVERAL_RECORDS)
+    require_values(jumps.loss, SEVERAL_RECORDS)
     if len(steps) < LEAST_EVEN:
         raise CannotTell(f"the loss jumps {len(steps)} times; {LEAST_EVEN} are needed to speak of a distance")
     gaps = np.diff(steps)

@@ -15,9 +15,10 @@ from mldebug_mcp.checks.check import (
     ask_in_turn,
     finite_loss,
     reading,
+    some,
     symptom,
 )
-from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
+from mldebug_mcp.checks.curve import end_level, finite_of, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -117,7 +118,9 @@ def loss_at_chance(run: Run) -> Evidence | None:
     _refuse_few(run, loss, end, uniform)
     if abs(end - uniform) > near * uniform and (known is None or not _worse(run, start, end, known)):
         return None
-    if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
+    evaluation = finite_of(run, "eval_loss").value
+    knows_more = len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
+    if knows_more or creeps_below(run, uniform):
         return None
     return Evidence(
         f"loss is about {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
@@ -168,11 +171,6 @@ def _guesses(run: Run, uniform: float) -> bool:
     """Say whether the accuracy stays that of a guess, however rough the loss."""
     right, guess = _accuracies(run), math.exp(-uniform)
     return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
-
-
-def _evaluation_knows_more(run: Run, uniform: float) -> bool:
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
-    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
 
 
 def _of_two(run: Run, start: float, end: float) -> float:
@@ -346,7 +344,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     first = float(loss.step[last + 1])
     if any(map(silences_at_end, run.series.values())):
         raise CannotTell("a ratio of signal and noise is exactly 0 decibels at the end, as that of silence is")
-    if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
+    if bool(np.any(finite_of(run, "grad_norm").between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(
         f"loss is {figure(before)} at {run.place(loss.step[last])}, exactly 0 at {figure(first)} "
@@ -362,7 +360,8 @@ def loss_zero(run: Run) -> Evidence | None:
     Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
     """
     loss = finite_loss(run)
-    if len(loss) == 1 and not _no_gradient(run):
+    no_gradient = "grad_norm" in run and not (run["grad_norm"].finite.value > 0).any()
+    if len(loss) == 1 and not no_gradient:
         raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
@@ -384,10 +383,6 @@ def loss_zero(run: Run) -> Evidence | None:
     )
 
 
-def _no_gradient(run: Run) -> bool:
-    return "grad_norm" in run and not bool(np.any(run["grad_norm"].finite.value > 0))
-
-
 def _is_cross_entropy(run: Run) -> bool:
     """Say whether the settings or an accuracy make the loss one of classes or tokens."""
     return predicts_tokens(run) or uniform_loss(run) is not None or any(name in run for name in ACCURACIES)
@@ -401,7 +396,7 @@ def _has_its_own_units(run: Run, loss: Series) -> bool:
 
 def _is_told_apart(run: Run, step: float) -> bool:
     """Say whether the pairs of a preference run are separated so well that the loss, -log sigmoid(margin), is zero."""
-    margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
+    margin = finite_of(run, "rewards/margins").at(step)
     return margin is not None and margin > -math.log(NEARLY_ZERO)
 
 
@@ -511,8 +506,8 @@ def from_scratch(run: Run) -> float | None:
     Where the configuration does not tell the vocabulary, a first loss between ln(30,000) and ln(262,144) does. A first
     record after step 1 is a mean over steps that learnt already.
     """
-    loss = run["loss"].finite if "loss" in run else None
-    if loss is None or not len(loss):
+    loss = finite_of(run, "loss")
+    if not len(loss):
         return None
     first, known = float(loss.value[0]), uniform_loss(run)
     if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:
@@ -575,8 +570,7 @@ def _too_soon(run: Run, uniform: float) -> Evidence | None:
     end = end_level(lowest.value) if lowest is not None else 0.0
     if lowest is None or end <= 0:
         return None
-    above = np.flatnonzero(lowest.value >= MIN_EARLY_LOSS_SHARE * uniform)
-    first = int(above[-1]) + 1 if len(above) else 0
+    first = len(lowest) - true_at_end(lowest.value < MIN_EARLY_LOSS_SHARE * uniform)
     if first == len(lowest) or lowest.step[first] > MAX_EARLY_STEPS:
         return None
     below = float(lowest.step[first])
@@ -589,9 +583,7 @@ def _too_soon(run: Run, uniform: float) -> Evidence | None:
 
 
 def _too_low(run: Run, uniform: float) -> Evidence | None:
-    losses = _over_new_rows(run, uniform)
-    if not losses:
-        raise CannotTell("no evaluation loss was logged twice")
+    losses = some(_over_new_rows(run, uniform), "no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
     end, low = end_level(lowest.value), _bound(run, uniform)
     if not 0 <= end < low or median(lowest.value) == 0:

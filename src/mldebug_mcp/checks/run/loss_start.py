@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, known, reading
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
+    finite_of,
+    first_finite,
     mad,
     median_of_three,
     noise,
@@ -71,10 +73,6 @@ LEAST_RECORDS = 3
 MAX_MULTIPLE_ERROR_SHARE = 0.01
 """How near to a multiple the loss is. Chosen: both are printed with three digits; bits are 1.44 times as many as
 nats."""
-LOSS_SCALE_SUSPICIOUS_EARLY = 0.02
-"""Share of the run that is its start. Chosen: later the loss has fallen."""
-LOSS_SCALE_SUSPICIOUS_FIRST_STEPS = 10
-"""Steps that are its start. Chosen: later the loss has fallen."""
 LOSS_SCALE_SUSPICIOUS_ABOVE = 1.1
 """Times ln(vocabulary) above which only a sum can lie. Chosen: heads add a tenth."""
 LEAST_LN = 8.0
@@ -190,7 +188,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     """Compare the first loss with that of a uniform guess; False if on its scale, None if unknown."""
     loss = run["loss"].finite
     first, step = float(loss.value[0]), float(loss.step[0])
-    if step > max(LOSS_SCALE_SUSPICIOUS_FIRST_STEPS, LOSS_SCALE_SUSPICIOUS_EARLY * run.last_step) or first <= 0:
+    if _begins_late(run) or first <= 0:
         return None
     uniform = uniform_loss(run)
     number: float | None
@@ -226,10 +224,9 @@ def _summed_over_rows(run: Run) -> Evidence | None:
         uniform is None
         or rows is None
         or rows < GUESSES[0]
-        or step > max(LOSS_SCALE_SUSPICIOUS_FIRST_STEPS, LOSS_SCALE_SUSPICIOUS_EARLY * run.last_step)
+        or _begins_late(run)
+        or abs(first / (uniform * rows) - 1) > NEAR_ROWS
     ):
-        return None
-    if abs(first / (uniform * rows) - 1) > NEAR_ROWS:
         return None
     return Evidence(
         f"the first loss is {figure(first)} at {run.place(step)}; divided by the {figure(rows)} rows of a "
@@ -244,9 +241,7 @@ def terms_outweigh(run: Run) -> Evidence | None:
 
     Not this when: evaluation measures the whole loss; or no term of training stands where it does.
     """
-    term = measured_term(run)
-    if term is None:
-        raise CannotTell("no term of the training loss is what evaluation measures")
+    term = known(measured_term(run), "no term of the training loss is what evaluation measures")
     whole = run["loss"].finite
     part, total = median(term.value), median(whole.value)
     share = part / abs(total) if total else math.inf
@@ -302,6 +297,11 @@ LOSS_START_FIRST_STEPS = 10
 """Steps that are the start of a run. Chosen: losses fall fast."""
 
 
+def _begins_late(run: Run) -> bool:
+    """Say whether the first loss is logged when losses have fallen."""
+    return bool(run["loss"].finite.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step))
+
+
 def is_past_start(run: Run, step: float) -> bool:
     """Say whether learning shows at a step: its record is of weights that have moved since the run began."""
     return is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS)
@@ -324,12 +324,12 @@ def initial_loss_high(run: Run) -> Evidence | None:
     the first record comes after some steps, which may have raised it, and the next is below a guess.
     """
     loss = finite_loss(run)
-    if loss.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step):
+    if _begins_late(run):
         raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
     if any(mark in name.lower() for name in run.series for mark in ("ctc", "edit_dis")):
         raise CannotTell("a CTC loss, as where edit distances are measured, is a sum over the sequence: no scale")
     refuse_sums_of_epochs(run)
-    explained = next((series.finite for series in run.with_role(Quantity.R2) if len(series.finite)), None)
+    explained = first_finite(run.with_role(Quantity.R2))
     return _above_guess(run) if explained is None else _above_mean(run, explained)
 
 
@@ -443,9 +443,7 @@ def _least_first_loss(run: Run) -> tuple[float, str]:
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]
         return bound, f"before training on them, {run.kind} data give a language model more than {figure(bound)}"
-    uniform = uniform_loss(run) if run.facts.classes is not None else None
-    if uniform is None:
-        raise CannotTell("the number of classes is not known")
+    uniform = known(uniform_loss(run) if run.facts.classes is not None else None, "the number of classes is not known")
     return MIN_FIRST_LOSS_SHARE * uniform, _guess(uniform)
 
 
@@ -660,7 +658,7 @@ def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
     first, later = float(loss.value[0]), loss.value[1:]
     if first <= 0 or float(later.min()) < first or median(later) < LOSS_BEGINNING_ABOVE * first:
         return None
-    right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
+    right = as_shares(finite_of(run, "accuracy").value)
     if len(right) and (right[-1] > MIN_DONE_ACCURACY or right[-1] > 2 * right[0]):
         return None
     accuracy_clause = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""

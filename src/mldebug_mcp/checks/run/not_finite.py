@@ -16,11 +16,13 @@ from mldebug_mcp.checks.check import (
     Outcome,
     answers_of,
     ask_in_turn,
+    known,
     outcome_of,
     question,
     reading,
+    some,
 )
-from mldebug_mcp.checks.curve import row_medians
+from mldebug_mcp.checks.curve import finite_of, row_medians
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import (
     CLIMB_WINDOW_RECORDS,
@@ -111,8 +113,8 @@ def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
 
     Not this when: the log shows no warmup, or no finite loss. By chance that is as often as warmup is long.
     """
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or not len(rate) or not loss.at or len(loss.series.finite) < 2:
+    rate = finite_of(run, "learning_rate")
+    if not len(rate) or not loss.at or len(loss.series.finite) < 2:
         raise CannotTell("the learning rate is not logged, or hardly a finite loss comes before")
     before, first, beginning = float(loss.series.step[loss.at - 1]), float(rate.step[0]), float(rate.value[0])
     highest, there = float(rate.value.max()), rate.at(loss.step)
@@ -324,9 +326,7 @@ LOST = loss_nonfinite.__name__
 )
 def not_finite(run: Run) -> Answers:
     """Say whether the training loss is finite, and if not, how it is lost."""
-    losses = training_losses(run)
-    if not losses:
-        raise CannotTell("not logged: loss")
+    losses = some(training_losses(run), "not logged: loss")
     loss = first_lost(losses)
     if loss is None:
         return {}
@@ -459,17 +459,18 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         ):
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
+    top, low = fall
+    first, last = float(scale.step[min(top + 1, low)]), float(scale.step[low])
     before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
-    if before is not None and before.step <= scale.step[min(fall.top + 1, fall.low)]:
+    if before is not None and before.step <= first:
         raise CannotTell(
             f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
         )
-    top, low = (figure(scale.value[at]) for at in (fall.top, fall.low))
-    first, last = float(scale.step[min(fall.top + 1, fall.low)]), float(scale.step[fall.low])
+    high, end = float(scale.value[top]), float(scale.value[low])
     return Evidence(
-        f"loss_scale falls from {top} at {run.place(scale.step[fall.top])} to {low} at {figure(last)}",
+        f"loss_scale falls from {figure(high)} at {run.place(scale.step[top])} to {figure(end)} at {figure(last)}",
         steps=(first, last),
-        values={"from": float(scale.value[fall.top]), "to": float(scale.value[fall.low]), "halvings": fall.halvings},
+        values={"from": high, "to": end, "halvings": float(np.log2(high) - np.log2(end))},
     )
 
 
@@ -520,9 +521,7 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     first = next((incident.began.keys() for incident in run.incidents if incident.began), None)
     if first is not None and "loss" in first and not first & {"inputs", "weights", "outputs"}:
         raise CannotTell("what the model returns is finite: the loss function, which has 32 bits in autocast, lost it")
-    half = in_half_precision(run)
-    if half is None:
-        raise CannotTell("neither the settings nor a loss scale tell the precision")
+    half = known(in_half_precision(run), "neither the settings nor a loss scale tell the precision")
     if not half:
         return None
     return Evidence(
@@ -550,9 +549,7 @@ def steps_skipped(run: Run) -> Evidence | None:
     """
     if "overflow" in run and set(run.series) <= {"overflow", "loss_scale", "epoch"}:
         raise CannotTell("only skipped steps are logged: how many there were between them is not known")
-    skips = skips_of(run)
-    if skips is None:
-        raise CannotTell("not logged: skipped_iterations or loss_scale")
+    skips = known(skips_of(run), "not logged: skipped_iterations or loss_scale")
     count, late = skips.count, skips.late
     if not (count.value > 0).any():
         return None

@@ -10,12 +10,13 @@ from mldebug_mcp.checks.check import (
     Evidence,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     require_values,
     symptom,
 )
-from mldebug_mcp.checks.curve import at_common_steps, edge_width, noise
+from mldebug_mcp.checks.curve import at_common_steps, edge_width, finite_of, noise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
@@ -73,7 +74,7 @@ def _are_free_of_reference(run: Run) -> bool:
 
 
 def _began(run: Run) -> float:
-    values = run["logps/chosen"].finite.value if "logps/chosen" in run else np.empty(0)
+    values = finite_of(run, "logps/chosen").value
     return median(values[: edge_width(len(values))]) if len(values) else 0.0
 
 
@@ -177,9 +178,7 @@ def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
     """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
     name = names[0] if names[0] in run else names[1]
     logged = name in run and (name == names[0] or scores_pairs(run))
-    found = run[name] if logged else margin_of(run) if names == MARGINS else None
-    if found is None:
-        raise CannotTell(f"not logged: {names[0]}")
+    found = known(run[name] if logged else margin_of(run) if names == MARGINS else None, f"not logged: {names[0]}")
     return require_values(found.finite.where(found.finite.step > 0), least)
 
 
@@ -214,9 +213,7 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
 
     Not this when: the log covers only the first steps; the rewards are tiny but move.
     """
-    rewards = apart(run, REWARDS)
-    if rewards is None:
-        raise CannotTell(f"not logged: {' and '.join(REWARDS)}")
+    rewards = known(apart(run, REWARDS), f"not logged: {' and '.join(REWARDS)}")
     steps, _, size = rewards
     if len(size) <= LEAST_ZEROS or float(steps[-1]) < LEAST_STEPS:
         return None
@@ -251,7 +248,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
 def _rewards_differ(run: Run, accuracy: Series) -> bool:
     """Say whether an accuracy counts pairs: some are right, or the margin of the same rows is clearly negative."""
     name = accuracy.name.replace("accuracies", "margins").replace("accuracy", "margin")
-    margin = run[name].finite.value if name in run else np.empty(0)
+    margin = finite_of(run, name).value
     return bool(accuracy.value.any()) or (len(margin) > 0 and median(margin[len(margin) // 2 :]) < -LEAST_GROWTH)
 
 
@@ -344,9 +341,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     """
     if scores_pairs(run):
         return None  # it scores answers, and gives them no probability that could fall
-    names = _source(run)
-    if names is None:
-        raise CannotTell("not logged: rewards that are zero at first, or logps, both of chosen and of rejected")
+    names = known(_source(run), "not logged: rewards that are zero at first, or logps, both of chosen and of rejected")
     # Rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
     beta, source = _beta(run) if names is REWARDS else (1.0, "from logps")
     chosen, rejected = (_change(run, name, beta, origin_is_zero=names is REWARDS) for name in names)

@@ -10,11 +10,15 @@ from mldebug_mcp.checks.check import (
     Answers,
     CannotTell,
     Evidence,
+    answer_of,
     by_outcome,
     first_seen,
     outcome_of,
     question,
     require_values,
+    some,
+    symptom,
+    too_few,
     with_attribute,
 )
 from mldebug_mcp.checks.curve import (
@@ -22,6 +26,7 @@ from mldebug_mcp.checks.curve import (
     blocks,
     departure,
     end_level,
+    finite_of,
     highest_level,
     monotone,
     start_level,
@@ -48,8 +53,7 @@ from mldebug_mcp.checks.policies import (
     trend,
 )
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.text import counted, figure
-from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.run import Run, Series
 
 # How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?
@@ -108,6 +112,7 @@ MIN_CLIPPED_RECORD_SHARE = 0.2
 """Share of the records in which so much is clipped. Chosen: a policy that finds its task moves fast for a while."""
 
 
+@symptom(any_of=MOVED, sources=("axolotl_stability", "trl_docs"), not_for=NOT_POLICY, background=0.006)
 def importance_ratio_off(run: Run) -> Evidence | None:
     """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
 
@@ -144,8 +149,8 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     Not this when: single records jump, or few while a policy first learns; all ratios are one because each sample is
     used once (then it is zero).
     """
-    ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
-    if ratio is None or len(ratio) < MIN_DIVERGENCE_RECORDS:
+    ratio = finite_of(run, "clip_ratio")
+    if len(ratio) < MIN_DIVERGENCE_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else MAX_CLIPPED_SHARE
     kept = highest_level(ratio.value)
@@ -167,9 +172,7 @@ def kl_high(run: Run) -> Evidence | None:
     tokens of a completion, for which the limit is higher.
     """
     require_policy(run)
-    logged = divergences(run)
-    if not logged:
-        raise CannotTell("not logged: kl or approx_kl")
+    logged = some(divergences(run), "not logged: kl or approx_kl")
     judged = [evidence for divergence in logged if (evidence := _judge(run, divergence)) is not None]
     return max(judged, key=lambda evidence: evidence.present, default=None)
 
@@ -178,9 +181,7 @@ def _judge(run: Run, divergence: Divergence) -> Evidence | None:
     series, value = divergence.series, divergence.series.value
     few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
     if few and typical <= TIMES_AT_ONCE * divergence.limit:
-        raise CannotTell(
-            f"{series.name} has {counted(len(series), 'finite value')} here; {MIN_DIVERGENCE_RECORDS} are needed"
-        )
+        raise too_few(series.name, len(series), MIN_DIVERGENCE_RECORDS)
     kept = typical if few else highest_level(value).value
     if kept > divergence.limit:
         return _sustained(run, divergence, kept)
@@ -253,20 +254,10 @@ def policy_stands_still(run: Run) -> Evidence | None:
 def _moves(run: Run) -> str | None:
     """Return what shows that the policy moves, or None."""
     for name in SHOWN_BY:
-        series: Series | None = averaged(run, run[name].finite) if name in run else None
-        if series is not None and len(series) >= STILL_RECORDS and (change := trend(series)):
+        series = averaged(run, finite_of(run, name))
+        if len(series) >= STILL_RECORDS and (change := trend(series)):
             return f"{name} moves by {change:+.2g}"
     return None
-
-
-@question(
-    outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
-    any_of=MOVED,
-    not_for=NOT_POLICY,
-)
-def policy_ratio(run: Run) -> Answers:
-    """Look at the ratios of the weights that sampled to those that are trained."""
-    return first_seen(by_outcome((importance_ratio_off,), run))
 
 
 @question(
@@ -281,7 +272,7 @@ def policy_movement(run: Run) -> Answers:
     """Look at KL, then at clipping, last at a policy that stands still; ratios that were off before explain them."""
     judges = (kl_high, clip_ratio_high, policy_stands_still)
     answers = first_seen(by_outcome(judges, run))
-    off, far = policy_ratio(run).get("importance_ratio_off"), answers.get("kl_high")
+    off, far = answer_of(partial(importance_ratio_off, run)), answers.get("kl_high")
     if isinstance(off, Evidence) and off.present:
         rises_first = isinstance(far, Evidence) and far.present and far.steps[0] < off.steps[0]
         if not rises_first:
@@ -335,7 +326,8 @@ def entropy_low(run: Run) -> Evidence | None:
     """
     series = require_values(entropy(run), 1)
     value = series.value
-    if len(value) < MIN_ENTROPY_RECORDS and _is_none(value):
+    # An entropy of exactly 0 may not be computed.
+    if len(value) < MIN_ENTROPY_RECORDS and bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS))):
         return _none_left(run, series)
     require_values(series, MIN_ENTROPY_RECORDS)
     if float(value.min()) < -1e-3:
@@ -345,8 +337,8 @@ def entropy_low(run: Run) -> Evidence | None:
     limit = max(MAX_COLLAPSED_ENTROPY_NATS, share * start)
     if end >= limit:
         return None
-    above = np.flatnonzero(value >= limit)
-    below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    since = len(value) - true_at_end(value < limit)
+    below = float(series.step[since if since < len(value) else 0])
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
     fall = (
         departure(np.log(np.maximum(value, MAX_ZERO_ENTROPY_NATS)), float(np.log(max(end, MAX_ZERO_ENTROPY_NATS))))
@@ -362,11 +354,6 @@ def entropy_low(run: Run) -> Evidence | None:
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
     )
-
-
-def _is_none(value: Floats) -> bool:
-    """Say whether nothing is left to chance in each record; an entropy of exactly 0 may not be computed."""
-    return bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS)))
 
 
 def _none_left(run: Run, series: Series) -> Evidence:
@@ -470,8 +457,8 @@ def exploration_ends_early(run: Run) -> Evidence | None:
 
 def _episodes_alike(run: Run) -> str:
     """Return the one reward of all late episodes, where each episode of the log is as long; "" where they differ."""
-    rewards, length = rewards_of(run), run["episode_length"].finite if "episode_length" in run else None
-    if rewards is None or length is None or not len(rewards) or not len(length) or np.ptp(length.value):
+    rewards, length = rewards_of(run), finite_of(run, "episode_length")
+    if rewards is None or not len(rewards) or not len(length) or np.ptp(length.value):
         return ""
     same = true_at_end(rewards.value == rewards.value[-1])
     if same < max(MIN_ENTROPY_RECORDS, SAME_AT_END * len(rewards)):
@@ -670,7 +657,7 @@ def _reward_beside(run: Run) -> str:
 )
 def completions(run: Run) -> Answers:
     """What the lengths do goes before what the limit does to them, for they may have grown into it."""
-    share = run[CLIPPED_RATIO].finite if CLIPPED_RATIO in run else Series(CLIPPED_RATIO, np.empty(0), np.empty(0))
+    share = finite_of(run, CLIPPED_RATIO)
     at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
     at_limit = completions_truncated if at_first >= MIN_CUT_COMPLETION_SHARE else completions_reach_limit
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()

@@ -20,10 +20,12 @@ from mldebug_mcp.checks.check import (
     outcome_of,
     question,
     reading,
+    some,
     symptom,
+    too_few,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians
+from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -68,7 +70,10 @@ def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
     Raises:
         CannotTell: too few values, or a column named `time` that is a clock.
     """
-    logged = next(run.with_role(Quantity.STEP_TIME), None) or run.series.get("time") or _throughput(run)
+    logged = next(run.with_role(Quantity.STEP_TIME), None) or run.series.get("time")
+    logged = logged or next(run.with_role(*RATES, phase="train", parts=True), None)
+    if logged is None:
+        raise CannotTell("the pace of training is not logged, only that of evaluation")
     series = logged.finite
     if logged.name == "time" and "data_time" not in run:
         raise CannotTell("a column named time may be a clock as well as a step time")
@@ -107,18 +112,6 @@ def clocked_times(run: Run, least: int) -> Series:
     return series.where(np.arange(len(series)) >= max(1, int(WARMUP_SHARE * len(series))))
 
 
-def _throughput(run: Run) -> Series:
-    """Return what is done per second while training.
-
-    Raises:
-        CannotTell: only that of evaluation is logged.
-    """
-    found = next(run.with_role(*RATES, phase="train", parts=True), None)
-    if found is None:
-        raise CannotTell("the pace of training is not logged, only that of evaluation")
-    return found
-
-
 def _clock_of_mean(run: Run, rate: Series) -> Series | None:
     """Return the clock of a rate that is the mean since the start: all steps over all the time.
 
@@ -147,11 +140,15 @@ def _between_ticks(clock: Series) -> Series:
     Raises:
         CannotTell: it tells whole seconds, and records lie only a few of them apart.
     """
-    steps, seconds = np.diff(clock.step), np.diff(clock.value)
-    if not len(steps) or (_is_whole(clock.value) and median(seconds) < LEAST_TICKS):
+    if len(clock) < 2 or (_is_whole(clock.value) and median(np.diff(clock.value)) < LEAST_TICKS):
         raise CannotTell(f"the pace is logged as a mean since the start, and {clock.name} in seconds too coarse for it")
+    return _per_step(clock)
+
+
+def _per_step(clock: Series) -> Series:
+    steps = np.diff(clock.step)
     moves = steps > 0
-    return Series("step_time", clock.step[1:][moves], seconds[moves] / steps[moves]).finite
+    return Series("step_time", clock.step[1:][moves], np.diff(clock.value)[moves] / steps[moves]).finite
 
 
 def _of_as_many_rows(run: Run, times: Series) -> Series:
@@ -237,13 +234,6 @@ def slow_steps(times: Series) -> SlowSteps | None:
         at=times.step[slow],
         beyond=float(np.sum(value - usual)),
     )
-
-
-def wait_of(slow: SlowSteps, waits: Series) -> float:
-    """Return the share of what slow steps take beyond the usual that is a wait beyond the usual one, 0 to 1."""
-    found = np.isin(waits.step, slow.at)
-    beyond = np.maximum(waits.value[found] - median(waits.value), 0)
-    return min(1.0, float(np.sum(beyond)) / slow.beyond) if slow.beyond > 0 else 0.0
 
 
 def _period(steps: Floats) -> float | None:
@@ -381,12 +371,13 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
 
     Not this when: what they take beyond the usual is not a wait; the wait for data is not logged in the same unit.
     """
-    waits = next(run.with_role(Quantity.DATA_TIME, phase="train"), None)
-    times = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
-    slow = slow_steps(times.finite) if times is not None and waits is not None else None
+    waits = next((series.finite for series in run.with_role(Quantity.DATA_TIME, phase="train")), None)
+    times = next((series.finite for series in run.with_role(Quantity.STEP_TIME, phase="train")), None)
+    slow = slow_steps(times) if times is not None and waits is not None else None
     if slow is None or waits is None:
         raise CannotTell("not logged: how long each step takes, and how long it waits for data")
-    share = wait_of(slow, waits.finite)
+    beyond = np.maximum(waits.value[np.isin(waits.step, slow.at)] - median(waits.value), 0)
+    share = min(1.0, float(np.sum(beyond)) / slow.beyond) if slow.beyond > 0 else 0.0
     if share < MIN_SHARE_OF_EXTRA_TIME:
         return None
     summary = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
@@ -394,7 +385,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *STEP_CLOCKS),
@@ -445,7 +436,7 @@ def _step_time(run: Run, data: Series) -> Series | None:
         moving = rate.finite.where(rate.finite.value > 0)
         return Series("step_time", moving.step, 1 / moving.value)
     clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
-    return None if clock is None else _between(clock.finite.step, clock.finite.value)
+    return None if clock is None else _forward(clock)
 
 
 BACKWARD_FORWARD_RATIO = 2.0
@@ -472,16 +463,15 @@ def _of_parts(run: Run, data: Series) -> Series | None:
         passes = (1 + BACKWARD_FORWARD_RATIO) * passes
     whole = waited + passes
     clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
-    by_clock = _between(clock.finite.step, clock.finite.value).value if clock is not None else whole
+    by_clock = _forward(clock).value if clock is not None else whole
     is_all = len(whole) and len(by_clock) and median(by_clock) <= BEYOND_PARTS * median(whole)
     return Series("step_time", step, whole) if is_all else None
 
 
-def _between(steps: Floats, seconds: Floats) -> Series:
-    """Return the seconds per step between the records of a clock."""
-    made, took = np.diff(steps), np.diff(seconds)
-    moves = (made > 0) & (took > 0)
-    return Series("step_time", steps[1:][moves], took[moves] / made[moves])
+def _forward(clock: Series) -> Series:
+    """Return the seconds per step between the records of a clock, where it goes forward."""
+    times = _per_step(clock.finite)
+    return times.where(times.value > 0)
 
 
 # Does the device wait for data?
@@ -578,7 +568,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     )
 
 
-# How evenly a quantity grows, from a handful of records on.
+# Memory rises from step to step.
 
 
 MIN_MEMORY_GROWTH_SHARE = 0.08
@@ -606,14 +596,12 @@ class Growth:
         share: How far it rises from the first record to the last, as a share of the first level.
         straightness: Share of the variance that it explains (R²), 0 of a curve that does not move.
         still: Slope over the last third of the records over that of the first third; 1 where it does not slow down.
-        records: Records behind it.
     """
 
     per_step: float
     share: float
     straightness: float
     still: float
-    records: int
 
 
 def growth_of(series: Series) -> Growth | None:
@@ -623,54 +611,38 @@ def growth_of(series: Series) -> Growth | None:
         return None
     spread = float(np.var(value))
     slope, first = (float(coefficient) for coefficient in np.polyfit(step - step[0], value, 1))
-    third = max(2, len(value) // 3)
-    rises = [
-        float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
-        for part, at in ((value[:third], step[:third]), (value[-third:], step[-third:]))
-    ]
     rest = float(np.var(value - first - slope * (step - step[0])))
+    third = max(2, len(value) // 3)
+    early, late = (
+        float((value[part][-1] - value[part][0]) / max(step[part][-1] - step[part][0], 1e-12))
+        for part in (slice(third), slice(-third, None))
+    )
     return Growth(
         per_step=slope,
         share=slope * float(step[-1] - step[0]) / float(value[0]),
         straightness=1 - rest / spread if spread > 0 else 0.0,
-        still=rises[1] / rises[0] if rises[0] > 0 else 0.0,
-        records=len(value),
+        still=late / early if early > 0 else 0.0,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LastingGrowth:
-    """A growth over the later two thirds of a log that does not level off.
+def lasting_growth(series: Series) -> tuple[float, float] | None:
+    """Return what each step adds over the later two thirds of a curve, and where it leaves its first level.
 
-    Args:
-        per_step: How much each step adds there.
-        onset: Where the curve leaves its first level.
+    None where it does not grow, or levels off.
     """
-
-    per_step: float
-    onset: float
-
-
-def lasting_growth(series: Series) -> LastingGrowth | None:
-    """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
     later = len(series) // GROWTH_PART_DIVISOR
     cut = blocks(series.value[later:], GROWTH_BLOCKS)
     level = cut.level
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
     still = float(level[-1] - level[-1 - len(level) // GROWTH_PART_DIVISOR])
-    least = (
-        STEADY_GROWTH if float(rises.min()) >= MIN_EVEN_RISE_SHARE * float(rises.mean()) else MIN_MEMORY_GROWTH_SHARE
-    )
+    is_even = float(rises.min()) >= MIN_EVEN_RISE_SHARE * float(rises.mean())
+    least = STEADY_GROWTH if is_even else MIN_MEMORY_GROWTH_SHARE
     if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
     onset = float(series.step[departure(series.value, float(level[-1]))])
     first, last = series.step[later : later + cut.first[1]], series.step[later + cut.first[-1] :]
-    covered = median(last) - median(first)
-    return LastingGrowth(grown / (covered or 1), onset)
-
-
-# Memory rises from step to step.
+    return grown / ((median(last) - median(first)) or 1), onset
 
 
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
@@ -690,17 +662,13 @@ def memory_grows(run: Run) -> Evidence | None:
 
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
-    logged = [series.finite for series in run.with_role(*MEMORIES, parts=True)]
-    if not logged:
-        raise CannotTell("not logged: memory in use")
+    logged = some([series.finite for series in run.with_role(*MEMORIES, parts=True)], "not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
         few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
-        raise CannotTell(
-            f"memory has {counted(max(map(len, logged)), 'finite value')} here; {MEMORY_GROWS_LEAST_RECORDS} are needed"
-        )
+        raise too_few("memory", max(map(len, logged)), MEMORY_GROWS_LEAST_RECORDS)
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 
@@ -714,19 +682,9 @@ def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
         return None
     if growth.share < FEW_GROWTH or growth.straightness < MIN_GROWTH_STRAIGHTNESS or growth.still < FEW_STILL:
         return None
-    first, last = float(series.step[0]), float(series.step[-1])
-    return Evidence(
-        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to "
-        f"{figure(series.value[-1])} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
-        f"{figure(growth.per_step)} per {run.step_name}",
-        steps=(first,),
-        values={
-            "start": float(series.value[0]),
-            "end": float(series.value[-1]),
-            "per_step": growth.per_step,
-            "straightness": growth.straightness,
-        },
-    )
+    how = f" in {counted(len(series), 'record')}, along a line of {figure(growth.per_step)} per {run.step_name}"
+    values = {"per_step": growth.per_step, "straightness": growth.straightness}
+    return _rises(run, series, float(series.step[0]), how, **values)
 
 
 def _may_cache_rows(run: Run, series: Series) -> bool:
@@ -741,13 +699,18 @@ def _growth(run: Run, series: Series) -> Evidence | None:
     growth = lasting_growth(series)
     if growth is None:
         return None
-    first, last = float(series.step[0]), float(series.step[-1])
+    per_step, onset = growth
+    how = f", {figure(per_step)} per {run.step_name} in the later two thirds of the log, without levelling off"
+    return _rises(run, series, onset, how, per_step=per_step)
+
+
+def _rises(run: Run, series: Series, onset: float, how: str, **values: float) -> Evidence:
+    start, end = float(series.value[0]), float(series.value[-1])
     return Evidence(
-        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
-        f"{figure(last)}, {figure(growth.per_step)} per {run.step_name} in the later two thirds of the log, without "
-        "levelling off",
-        steps=(growth.onset,),
-        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": growth.per_step},
+        f"{series.name} rises from {figure(start)} at {run.place(series.step[0])} to {figure(end)} at "
+        f"{figure(series.step[-1])}{how}",
+        steps=(onset,),
+        values={"start": start, "end": end, **values},
     )
 
 
@@ -867,13 +830,10 @@ def _parted(run: Run) -> Evidence | None:
         return None
     norms = np.array([rank.value[np.searchsorted(rank.step, steps)] for rank in ranks.values()])
     apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
-    last_alike = np.flatnonzero(apart <= MIN_PARTED_NORM_DIFFERENCE)
-    if (
-        float(apart[:MIN_RECORDS_PER_RANK].max()) > MAX_EQUAL_NORM_DIFFERENCE
-        or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK
-    ):
+    parted = true_at_end(apart > MIN_PARTED_NORM_DIFFERENCE)
+    if float(apart[:MIN_RECORDS_PER_RANK].max()) > MAX_EQUAL_NORM_DIFFERENCE or parted < MIN_RECORDS_PER_RANK:
         return None
-    at = int(last_alike[-1]) + 1
+    at = len(steps) - parted
     away = np.abs(norms[:, at:] - row_medians(norms[:, at:].T)).mean(axis=1)
     farthest = list(ranks)[int(np.argmax(away))]
     return Evidence(
@@ -921,8 +881,8 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     ):
         return None
     usual = median(np.array(others))
-    low = np.flatnonzero(series.value < np.sqrt(max(others) * end[rank]))
-    leaves = float(series.step[min(int(low[-1]) + 1, len(series) - 1) if len(low) else 0])
+    high = true_at_end(series.value >= np.sqrt(max(others) * end[rank]))
+    leaves = float(series.step[min(len(series) - high, len(series) - 1)])
     where = "in the whole log" if leaves <= run.first_step else f"which it leaves from {run.place(leaves)} on"
     return Evidence(
         f"{metric} of rank {rank} is about {figure(end[rank])} at the end, and about {figure(usual)} that "

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
-from mldebug_mcp.checks.curve import noise, row_medians, start_level
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    outcome_of,
+    question,
+    require_values,
+)
+from mldebug_mcp.checks.curve import finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import median, median_gap
@@ -98,8 +107,8 @@ def restart_of_data(run: Run) -> tuple[float, float, float] | None:
     None where the log counts no parts of an epoch. Behind a whole pass that is a new stage of training, which may
     count its own.
     """
-    epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is None or run.step_name != "step" or len(epoch) < 2 * JOIN_LEVEL_RECORDS:
+    epoch = finite_of(run, "epoch")
+    if run.step_name != "step" or len(epoch) < 2 * JOIN_LEVEL_RECORDS:
         return None
     fell = np.flatnonzero(np.diff(epoch.value) < -RESUMES_BACK)
     if not len(fell):
@@ -279,7 +288,9 @@ def falls_of(run: Run) -> list[Fall]:
     """Return the falls of the loss that neither its rate nor an epoch's end explains, in order."""
     loss = run["loss"].finite
     stride = -(-len(loss) // MAX_WINDOW_POINTS)
-    curve = _thinned(loss.value, stride)
+    curve = loss.value
+    if stride > 1:
+        curve = row_medians(curve[: len(curve) // stride * stride].reshape(-1, stride))
     falls: dict[int, Fall] = {}
     for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
         for thinned_place, (before, after) in _falls_falls(curve, width).items():
@@ -287,11 +298,6 @@ def falls_of(run: Run) -> list[Fall]:
             if all(abs(place - other) > 2 * width * stride for other in falls) and not _explained(run, loss, place):
                 falls[place] = Fall(float(loss.step[place]), before, after)
     return [falls[place] for place in sorted(falls)]
-
-
-def _thinned(values: Floats, stride: int) -> Floats:
-    """Return the median of each `stride` values in a row, shape (n // stride,)."""
-    return values if stride == 1 else row_medians(values[: len(values) // stride * stride].reshape(-1, stride))
 
 
 def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
@@ -353,18 +359,12 @@ def _peaks(drop: Floats, is_fall: NDArray[np.bool_], width: int) -> list[int]:
 def _explained(run: Run, loss: Series, place: int) -> bool:
     """Say whether the rate is cut, or an epoch ends, about where the loss falls, or the rate comes back after it."""
     first, last = float(loss.step[max(0, place - 4)]), float(loss.step[min(len(loss) - 1, place + 4)])
-    if "learning_rate" in run:
-        rate = run["learning_rate"].finite
-        near = rate.value[(rate.step >= first) & (rate.step <= last)]
-        if (near[1:] < FALLS_CUT * near[:-1]).any():
-            return True
-        if any(step >= first for step in rate_comes_back(run)):
-            return True
-    if "epoch" in run:
-        epoch = run["epoch"].finite
-        before, after = epoch.at(first), epoch.at(last)
-        return before is not None and after is not None and np.floor(after) > np.floor(before)
-    return False
+    near = finite_of(run, "learning_rate").between(first, last).value
+    if (near[1:] < FALLS_CUT * near[:-1]).any() or any(step >= first for step in rate_comes_back(run)):
+        return True
+    epoch = finite_of(run, "epoch")
+    before, after = epoch.at(first), epoch.at(last)
+    return before is not None and after is not None and np.floor(after) > np.floor(before)
 
 
 # What the loss does where the run was resumed, or where its data may have started over unseen.
@@ -405,9 +405,7 @@ def _falls(run: Run) -> list[Fall]:
     Raises:
         CannotTell: too few records, means of whole epochs, or a term of the loss that sets in.
     """
-    loss = run["loss"].finite
-    if len(loss) < LEAST_POINTS:
-        raise CannotTell(f"loss has {len(loss)} finite values here; {LEAST_POINTS} are needed")
+    loss = require_values(run["loss"].finite, LEAST_POINTS)
     if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
         raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
     refuse_new_terms(run)
@@ -432,9 +430,14 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
 
 def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
     """Return that falls are at resumes, if any is: within three records of one."""
+    logged = [join.step for join in joins if join.is_logged]
+    at = [fall.step for fall in falls if _is_near(run, fall.step, logged)]
+    return {"falls_back_at_resume": falls_back_at_resume(run, at)} if at else {}
+
+
+def _is_near(run: Run, step: float, resumes: Iterable[float]) -> bool:
     near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
-    at = [fall for fall in falls if any(join.is_logged and abs(join.step - fall.step) <= near for join in joins)]
-    return {"falls_back_at_resume": falls_back_at_resume(run, [fall.step for fall in at])} if at else {}
+    return any(abs(step - resumed) <= near for resumed in resumes)
 
 
 def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
@@ -533,13 +536,8 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
     """
     if not run.resumes:
         raise CannotTell("the log names no resume in words")
-    near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
-    lines = [
-        text_line
-        for text_line in run.text_lines
-        if any(abs(text_line.step - resumed) <= near for resumed in run.resumes)
-    ]
-    line = next((text_line for text_line in lines if STATE_MISSING.search(text_line.text)), None)
+    missing = (text_line for text_line in run.text_lines if STATE_MISSING.search(text_line.text))
+    line = next((text_line for text_line in missing if _is_near(run, text_line.step, run.resumes)), None)
     if line is None:
         return None
     return Evidence(

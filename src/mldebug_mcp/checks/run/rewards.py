@@ -15,10 +15,12 @@ from mldebug_mcp.checks.check import (
     answers_of,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     require_values,
     symptom,
+    too_few,
 )
 from mldebug_mcp.checks.curve import (
     aligned,
@@ -26,6 +28,7 @@ from mldebug_mcp.checks.curve import (
     departure,
     drift,
     end_level,
+    finite_of,
     median_of_three,
     noise,
     start_level,
@@ -150,9 +153,9 @@ def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
     What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
     amounts.
     """
-    if run.kind != "rl" or len(rewards) < OF_AGENTS or "episode_length" not in run:
+    if run.kind != "rl" or len(rewards) < OF_AGENTS:
         return None
-    _, length, reward = aligned(run["episode_length"].finite, rewards)
+    _, length, reward = aligned(finite_of(run, "episode_length"), rewards)
     if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
         return None
     price = median(reward) / longest
@@ -245,7 +248,8 @@ def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
 
 
 def _spread(run: Run) -> float:
-    return median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
+    spread = finite_of(run, "reward_std").value
+    return median(spread) if len(spread) else 0.0
 
 
 def reward_flat(run: Run, rewards: Series) -> Evidence | None:
@@ -457,9 +461,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
 )
 def reward_spread(run: Run) -> Answers:
     """The later half of a log; of an excerpt of a few records, all of them."""
-    found = groups(run)
-    if found is None:
-        raise CannotTell("no finite value of the variance within groups")
+    found = known(groups(run), "no finite value of the variance within groups")
     count = len(found.dead)
     if count < REWARD_SPREAD_LEAST_RECORDS:
         few = CannotTell(f"{found.series.name} has {counted(count, 'value')}; {REWARD_SPREAD_LEAST_RECORDS} are needed")
@@ -598,14 +600,13 @@ def return_scale(run: Run) -> float | None:
 
     Values between minus and plus that size are wrong by at most twice of it.
     """
-    if "reward" not in run or not len(run["reward"].finite):
-        return None
-    return max(1.0, float(np.abs(run["reward"].finite.value).max()))
+    size = np.abs(finite_of(run, "reward").value)
+    return max(1.0, float(size.max())) if len(size) else None
 
 
 def impossible(run: Run) -> float:
     """Return the multiple of the squared reward that no error of a value can reach."""
-    length = run["episode_length"].finite.value if "episode_length" in run else np.empty(0)
+    length = finite_of(run, "episode_length").value
     if not len(length):
         return MAX_SQUARED_ERROR_RATIO
     return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, MAX_SQUARED_ERROR_RATIO))
@@ -636,12 +637,12 @@ class Explained:
 
 def explained(run: Run) -> Explained | None:
     """Return what a critic explains, None where that is not logged."""
-    if "explained_variance" not in run or not len(logged := run["explained_variance"].finite):
+    logged = finite_of(run, "explained_variance")
+    if not len(logged):
         return None
     value, cut = logged.value, blocks(logged.value, 10)
     late = value[len(value) // 2 :]
-    above = np.flatnonzero(cut.level >= 0)
-    since = 0 if not len(above) else min(int(above[-1]) + 1, len(cut.first) - 1)
+    since = min(len(cut.first) - true_at_end(cut.level < 0), len(cut.first) - 1)
     return Explained(
         best=float(cut.level.max()),
         late=median(late),
@@ -667,9 +668,9 @@ def _discounted(run: Run) -> float | None:
     A critic that counts on beyond a time limit comes to r / (1 - gamma).
     """
     gamma = run.setting("gamma")
-    if gamma is None or not 0 < gamma < 1 or "episode_length" not in run:
+    if gamma is None or not 0 < gamma < 1:
         return None
-    steps, returns = run["episode_length"].finite.value, run["reward"].finite.value
+    steps, returns = finite_of(run, "episode_length").value, run["reward"].finite.value
     if not len(steps) or median(steps) <= 0:
         return None
     return float(np.abs(returns).max()) / median(steps) / (1 - gamma)
@@ -739,7 +740,7 @@ def value_loss_high(run: Run) -> Evidence | None:
     if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
         predicate = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
         return _high(run, loss, predicate, 0, level=level)
-    few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
+    few = too_few("value_loss", len(loss), LEAST_RECORDS)
     # Returns explain a loss only as far as the critic explains returns, by the variance or by the loss that it had.
     unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
     grown = (
@@ -767,8 +768,8 @@ def value_loss_high(run: Run) -> Evidence | None:
 
 def _predicted_before(run: Run, loss: Series) -> bool:
     """Say whether the loss was far below its end while returns were at their largest: they do not explain it."""
-    rewards = run["reward"].finite if "reward" in run else None
-    if rewards is None or len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
+    rewards = finite_of(run, "reward")
+    if len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
         return False
     size = blocks(np.abs(rewards.value), 20)
     largest = int(np.argmax(size.level))
@@ -836,7 +837,7 @@ def _explained(run: Run) -> Explained:
     worth = explained(run)
     if worth is None or worth.records < LEAST_EXPLAINED:
         raise CannotTell(f"explained_variance is not logged, or less than {LEAST_EXPLAINED} times")
-    value = run["reward"].finite.value if "reward" in run else np.empty(0)
+    value = finite_of(run, "reward").value
     later = value[len(value) // 2 :]
     level = abs(median(later)) if len(later) else 0.0
     if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:
@@ -855,7 +856,9 @@ def explained_variance_low(run: Run) -> Evidence | None:
     stays = highest < WORSE_THAN_CONSTANT and worth.below >= MIN_BELOW_ZERO_SHARE
     if not stays and not (worth.best >= HAD_EXPLAINED and highest < MAX_LOST_EXPLAINED_VARIANCE):
         return None
-    learns = seems_to_learn(run) and not _falls_since(run, worth.since)
+    rewards = rewards_of(run)
+    falls = rewards is not None and trend(rewards.where(rewards.step >= worth.since)) < 0
+    learns = seems_to_learn(run) and not falls
     return Evidence(
         f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
         f"{figure(worth.end)}, below zero from {run.place(worth.since)} on; its highest level is "
@@ -864,12 +867,6 @@ def explained_variance_low(run: Run) -> Evidence | None:
         values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},
         present=not learns,
     )
-
-
-def _falls_since(run: Run, step: float) -> bool:
-    """Say whether the reward falls from a step on, whatever it did before."""
-    rewards = rewards_of(run)
-    return rewards is not None and trend(rewards.where(rewards.step >= step)) < 0
 
 
 def critic_explains_nothing(run: Run) -> Evidence | None:

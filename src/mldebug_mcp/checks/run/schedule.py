@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     by_outcome,
     first_of,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
@@ -494,10 +495,7 @@ def _beside_configured(run: Run) -> tuple[Peak, float, float]:
 
 
 def _peak(run: Run) -> Peak:
-    peak = peak_of(run)
-    if peak is None:
-        raise CannotTell("no learning rate above zero is logged")
-    return peak
+    return known(peak_of(run), "no learning rate above zero is logged")
 
 
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
@@ -577,7 +575,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
     whole=True,

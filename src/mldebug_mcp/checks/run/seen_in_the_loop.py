@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, require_values
-from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.checks.curve import aligned, finite_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
@@ -67,9 +67,9 @@ def gradients_kept(run: Run) -> Evidence | None:
     So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
     where they are accumulated on purpose.
     """
-    if KEPT not in run or len(run[KEPT].finite) < MIN_LOOKS:
+    looks = finite_of(run, KEPT)
+    if len(looks) < MIN_LOOKS:
         raise CannotTell("no recorder looked whether gradients are cleared")
-    looks = run[KEPT].finite
     kept = looks.value > 0
     if kept.mean() < MIN_KEPT_LOOK_SHARE:
         return None
@@ -162,8 +162,8 @@ def rows_evaluated(run: Run) -> Evidence | None:
 
     Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU.
     """
-    looks = run["rows_evaluated"].finite if "rows_evaluated" in run else None
-    if looks is None or len(looks) < MIN_LOOKS:
+    looks = finite_of(run, "rows_evaluated")
+    if len(looks) < MIN_LOOKS:
         raise CannotTell(f"a recorder compared fewer than {MIN_LOOKS} batches with the evaluation")
     share = float(looks.value.mean())
     if share < MIN_EVALUATED_ROW_SHARE:

@@ -14,13 +14,14 @@ from mldebug_mcp.checks.check import (
     ask_in_turn,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, end_level, positive
+from mldebug_mcp.checks.curve import aligned, end_level, finite_of, positive
 from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
@@ -64,10 +65,7 @@ MAX_SMALL_BATCH_ROWS = 4.0
 
 def _required_setting(run: Run, name: str, what: str) -> float:
     """Return a setting; raise CannotTell where it is not given."""
-    number = run.setting(name)
-    if number is None:
-        raise CannotTell(f"{what} is not in the configuration")
-    return number
+    return known(run.setting(name), f"{what} is not in the configuration")
 
 
 def _require(kinds: tuple[str, ...], run: Run) -> None:
@@ -87,9 +85,7 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     Not this when: it is 1e-10 or more; the epsilon is that of a normalisation layer.
     """
     _require_adam(run)
-    epsilon = run.facts.optimizer.epsilon
-    if epsilon is None:
-        raise CannotTell("Adam's epsilon is not in the configuration")
+    epsilon = known(run.facts.optimizer.epsilon, "Adam's epsilon is not in the configuration")
     key = run.settings["adam_epsilon"].key.lower()
     is_named = any(part in key for part in NAMED)
     if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
@@ -159,9 +155,7 @@ def batch_small(run: Run) -> Evidence | None:
 
     Not this when: samples are long packed sequences; it runs on more devices than the configuration names.
     """
-    effective = run.facts.effective_batch
-    if effective is None:
-        raise CannotTell("the batch size is not in the configuration")
+    effective = known(run.facts.effective_batch, "the batch size is not in the configuration")
     packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
     if effective > MAX_SMALL_BATCH_ROWS or packed:
         return None
@@ -225,8 +219,8 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
 
 def _learns_nearly_all(run: Run) -> bool:
     """Say whether the loss comes down to a small part of its start and stays there, and evaluation ends at its best."""
-    loss = run["loss"].finite.value if "loss" in run else np.zeros(0)
-    held_out = run["eval_loss"].value if "eval_loss" in run else np.zeros(0)
+    loss = finite_of(run, "loss").value
+    held_out = run["eval_loss"].value if "eval_loss" in run else np.empty(0)
     if len(loss) < LEAST_LEARNING or not positive(loss) or len(loss) < len(run["loss"]):
         return False
     start, later = float(loss[0]), loss[len(loss) // 2 :]
@@ -237,8 +231,8 @@ def _learns_nearly_all(run: Run) -> bool:
 
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
-    logged = run["learning_rate"].finite if "learning_rate" in run else None
-    if logged is None or (there := logged.at(step)) is None or there < peak:
+    there = finite_of(run, "learning_rate").at(step)
+    if there is None or there < peak:
         return f"learning_rate is set to {figure(peak)}"
     return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
@@ -335,9 +329,7 @@ HIGH = Outcome(
 @question(OUTWEIGHS, HIGH, whole=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
     """Judge the configured weight decay by what it takes in a step, else on its own."""
-    decay = run.facts.optimizer.weight_decay
-    if decay is None:
-        raise CannotTell("weight_decay is not in the configuration")
+    decay = known(run.facts.optimizer.weight_decay, "weight_decay is not in the configuration")
     family, peak = family_of(run), _peak(run)
     values, summary = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:

@@ -94,7 +94,7 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
         more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
         moved = loss.value[loss.step >= step].tolist()
         yield DerivedFact.model_construct(
-            fact="frozen",
+            fact="frozen_while_loss_halves" if _halves(run, series) else "frozen",
             text=(
                 f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
                 f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
@@ -103,6 +103,19 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
             values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
         )
+
+
+HALVED = 0.5
+"""Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
+
+
+def _halves(run: Run, frozen: Series) -> bool:
+    """Say whether the loss of its phase halves while a score is the same from the first record on."""
+    name = "eval_loss" if frozen.role is not None and frozen.role.phase == "eval" else "loss"
+    if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.role.quantity in LOSSES:
+        return False
+    loss = run[name].finite.value
+    return len(loss) >= MIN_RECORDS_FOR_LEVEL // 2 and 0 < float(loss[-1]) <= HALVED * float(loss[0])
 
 
 def _averaged(run: Run, frozen: Series) -> str:

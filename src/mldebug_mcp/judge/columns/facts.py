@@ -26,7 +26,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.lost_with_gradient, trained.lost_at_once,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
-    guesses.prompts_count_unmeant, guesses.prompts_count_by_setting,
+    guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.loss_apart_from_answers,
     guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -408,6 +409,48 @@ def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
         fact="prompts_count_by_setting",
         text=f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
     )
+
+
+_PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
+_HOLDS_PROMPTS = regex(r"prompt|instruct|chat|conversation|messages|system|context_tokens", re.IGNORECASE)
+"""Settings of rows that hold more than answers."""
+MAX_APART_FROM_ANSWERS = 1.25
+"""Times by which a loss on answers and another measure of them differ. Chosen: means of rows and of tokens."""
+MAX_APART_FROM_TRAINING = 1.15
+"""Times by which training and evaluation of the same measure differ at the end. Chosen: by hand."""
+
+
+def loss_apart_from_answers(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation measures answers apart, far from the evaluation loss, which is that of training.
+
+    Not this where a policy learns, nor where nothing says that rows hold more than answers.
+    """
+    prompted = run.kind == "sft" or any(_HOLDS_PROMPTS.search(key) for key in run.settings)
+    if run.kind in POLICIES or not prompted or not {"loss", "eval_loss"} <= run.series.keys():
+        return
+    evaluation, trained = run["eval_loss"].finite, run["loss"].finite
+    for series in run.series.values():
+        role = series.role
+        if role is None or role.quantity is not Quantity.LOSS or not _PARTS_THAT_ANSWER & set(role.part.split()):
+            continue
+        steps, whole, answers = aligned(evaluation, series.finite)
+        if len(steps) < LEAST_PAIRS or not (answers > 0).all() or len(series) > 2 * len(evaluation):
+            continue
+        apart = np.maximum(whole / answers, answers / whole)
+        _, losses, _ = aligned(trained, evaluation)
+        same = bool(len(losses)) and abs(math.log(losses[-1] / whole[-1])) <= math.log(MAX_APART_FROM_TRAINING)
+        if same and median(apart[-LEAST_PAIRS:]) >= MAX_APART_FROM_ANSWERS:
+            yield DerivedFact.model_construct(
+                fact="loss_apart_from_answers",
+                text=(
+                    f"{named(run['eval_loss'])} is {figure(whole[-1])} at {run.place(steps[-1])}, near "
+                    f"{named(run['loss'])}, where {named(series)} is {figure(answers[-1])}. A loss on answers alone "
+                    "would be near it: other tokens count as well."
+                ),
+                values={"whole": float(whole[-1]), "answers": float(answers[-1])},
+                steps=[float(steps[-1])],
+            )
+            return
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:

@@ -780,9 +780,8 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
     """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
     words = set(pieces_of(part.name))
     norms = columns_of(run, Quantity.GRADIENT_NORM, least=LEAST_STILL)
-    shared = [
-        norm for norm in norms if (own := set(pieces_of(norm.name)) - _OF_NORMS) and own <= words and median(norm.value)
-    ]
+    parts = {norm.name: set(pieces_of(norm.role.part if norm.role and norm.role.part else norm.name)) for norm in norms}
+    shared = [norm for norm in norms if (own := parts[norm.name] - _OF_NORMS) and own <= words and median(norm.value)]
     return shared[0] if shared else None
 
 

@@ -33,7 +33,7 @@ from mldebug_mcp.logs.line_prefixes import (
     records_in,
     without_prefix,
 )
-from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
+from mldebug_mcp.logs.log_file import LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
@@ -355,7 +355,7 @@ class Text:
             end = block.find(b"\n", start + size) + 1 or len(block)
             piece, start = block[start:end], end
             self._bytes += len(piece)
-            skeletons = Skeletons(piece, self._memory.layouts, compiled=self._bytes > FAST_BYTES)
+            skeletons = Skeletons(piece, self._memory.layouts)
             alike.take(skeletons, self._line)
             self._line += len(skeletons)
 

@@ -789,6 +789,30 @@ def _is_rare_and_apart(column: Column, trained: Column) -> bool:
     return len(at) <= MAX_SHARE_OF_EVALUATIONS * len(trained_at) and not np.isin(at, trained_at).any()
 
 
+MAX_APART_AT_START = 1.5
+"""Times by which the first evaluation and the training of that time differ at most. Chosen: both begin at chance."""
+
+
+def evaluation_by_phase_alone(columns: Columns) -> str | None:
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to."""
+    measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
+    alone = [name for name in columns if PHASES.get(name.lower()) == "eval" and role_of(name) is None]
+    if len(alone) != 1 or learns_a_policy(columns):
+        return None
+    (name,) = alone
+    first, _ = _ends(columns[name].finite()) if len(columns[name].finite()) >= LEAST_EVALUATIONS else (0.0, 0.0)
+    apart: dict[str, float] = {}
+    for new, trained in measured.items():
+        begins, _ = _ends(columns[trained].finite()) if trained and len(columns[trained].finite()) else (0.0, 0.0)
+        if min(first, begins) > 0 and not called(columns, new):
+            apart[new] = max(first / begins, begins / first)
+    near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
+    if len(near) != 1:
+        return None
+    rename(columns, name, near[0])
+    return f"{name!r} is read as the {near[0]}: no other word stands next to the phase (guessed)"
+
+
 # The share of right answers.
 
 
@@ -901,7 +925,11 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
     return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0
 
 
+CONVENTIONS_OF_SHORT_NAMES = (
+    counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+)  # fmt: skip
+"""Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
 """Conventions of names of one's own that losses with names of their own depend on."""
-CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, score_of_ones_own)
+CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, evaluation_by_phase_alone, score_of_ones_own)
 """... and those that ask whether a loss was found."""

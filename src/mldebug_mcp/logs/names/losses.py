@@ -547,3 +547,12 @@ def filtered_nan(columns: Columns) -> str | None:
         f"{hidden} record(s) have a finite loss next to a gradient norm of NaN or Inf: the Trainer puts the "
         "running mean of the losses in place of one that is not finite, and averages with it (logging_nan_inf_filter)"
     )
+
+
+CONVENTIONS_OF_REWARDS = (mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions)
+CONVENTIONS_OF_LOSSES = (
+    named_loss, evaluation_of_its_name, evaluation_of_answers, bare_phases, perplexity_alone, objective_alone,
+    accuracy_as_a,
+)  # fmt: skip
+CONVENTIONS_OF_EVALUATIONS = (taking_turns, unmeasured_evaluation, repeated_evaluation)
+"""In the order in which they are tried."""

@@ -212,6 +212,8 @@ _NAMED = (
         Quantity.CLIPPED_COMPLETIONS,
     }
 ) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS}  # fmt: skip
+OF_UPDATES = _quantities_between(Quantity.GRADIENT_NORM, Quantity.NAN_STEPS)
+"""What only an update has: no evaluation makes one."""
 _ALSO_SETTINGS = frozenset({
     Quantity.PRECISION, Quantity.ERROR_RATE, Quantity.SUCCESS_RATE, Quantity.HIT_RATE, Quantity.CORRELATION,
     Quantity.RANK, Quantity.METEOR, Quantity.VALUE, Quantity.PROMPT_LENGTH,

@@ -29,6 +29,7 @@ from mldebug_mcp.logs.names.metrics import (
     may_hold_names,
     member_of_rank,
 )
+from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,
@@ -182,14 +183,14 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = both["first"]
             record.setdefault(both["second"], float(match["mean"]))
         known = canonical(name)
+        carried = carried and not ((role := role_of(name)) and role.quantity in OF_UPDATES)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
             carried, again_here = known.startswith("eval_"), False
         elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
             # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
             name, again_here = evaluation_name(name), carried
             classes = {evaluation_name(score): value for score, value in classes.items()}
-        if not named and carried:
-            leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
+        leads = leads or (not named and carried and _begins_evaluation(line, match["name"]))
         named.add(known)
         record.setdefault(name, number)
         found.append(_Found(name, number, match.start()))
@@ -198,16 +199,17 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
 
 
 def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
-    """Return the numbers of a line that repeats names: a name in two parts between bars stands with what heads each.
+    """Return the numbers of a line that repeats names: a name in two parts stands with what heads each.
 
-    That is the word before the first name of the part, or a phase. The number of a phase is a loss where the line
-    begins with one: "loss 2.9 top1 0.1 | val 2.8 top1 0.2 | gn body 0.4 head 0.1 | wn body 5.4 head 2.8".
+    That is the word before the first name between two bars, or a phase: "gn body 0.4 head 0.1 | wn body 5.4 head 2.8",
+    "loss 2.1 acc 0.5 val 2.2 acc 0.4".
     """
     first = {pair.name: pair for pair in reversed(found)}
     again = {pair.name: pair.number for pair in reversed(found) if pair is not first[pair.name]}
     if len(again) > 1 and list(reversed(again)) == list(record):  # CenterNet: training, and behind it an evaluation
         return {**record, **{evaluation_name(name): again[name] for name in record}}
-    bars = [0, *(bar.end() for bar in re.finditer(r"\|", line)), len(line)]
+    alone = [pair.at for pair in found if names_evaluation(pair.name)]
+    bars = sorted({0, *(bar.end() for bar in re.finditer(r"\|", line)), *alone, len(line)})
     part_of = {pair: next(part for part in pairwise(bars) if part[0] <= pair.at < part[1]) for pair in found}
     several = {pair.name for pair in found if part_of[pair] != part_of[first[pair.name]]}
     apart: dict[str, float] = {}
@@ -215,8 +217,6 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
         name, head = pair.name, _head_of(line[slice(*part_of[pair])])
         if name in several and head:
             name = evaluation_name(name) if names_evaluation(head) else f"{head} {name}"
-        elif name == head and names_evaluation(name) and is_telling(found[0].name):
-            name = f"{name} {found[0].name}"
         apart.setdefault(name, pair.number)
     return {**{name: number for name, number in record.items() if name not in first}, **apart}
 
@@ -265,6 +265,11 @@ def _pairs(line: str) -> Iterator[re.Match[str]]:
     while MAY_HOLD_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
+
+
+def _begins_evaluation(line: str, name: str) -> bool:
+    """Say whether the first name of a line says that all of it is of an evaluation."""
+    return _EVALUATION_WORD.match(name) is not None and "train" not in line.lower()
 
 
 def _has_no_pace(name: str) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
@@ -71,12 +70,10 @@ class Skeletons:
     Args:
         block: Whole lines, ended by line feeds; without the bytes of `MARKS`.
         layouts: What is known of the lines above it.
-        compiled: The log is large enough to be worth importing a compiled reader of numbers.
     """
 
-    def __init__(self, block: bytes, layouts: Layouts | None = None, *, compiled: bool) -> None:
+    def __init__(self, block: bytes, layouts: Layouts | None = None) -> None:
         self.block = block
-        self._compiled = compiled
         self._line_ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))
         self._line_starts = np.append(0, self._line_ends[:-1] + 1)
         known = (layouts or Layouts()).find(block, self._line_starts, self.line)
@@ -114,7 +111,7 @@ class Skeletons:
     @cached_property
     def numbers(self) -> Floats:
         """The numbers of all lines, in order; what only looks like one is NaN."""
-        return self._found.numbers(compiled=self._compiled)
+        return self._found.numbers()
 
     def rows(self, lines: Places, width: int | None = None) -> Floats:
         """Return the numbers of lines that have as many as one another, shape (len(lines), numbers).
@@ -169,7 +166,7 @@ class _Scan:
         line_starts = np.append(_MARGIN_BYTES, np.flatnonzero(self._classes == _END)[:-1] + 1)
         self.first: Places = np.append(np.searchsorted(starts, line_starts), len(starts))
 
-    def numbers(self, *, compiled: bool) -> Floats:
+    def numbers(self) -> Floats:
         """Return the numbers of all lines, in order; what only looks like one is NaN."""
         if not len(self._starts):
             return np.empty(0)
@@ -178,7 +175,7 @@ class _Scan:
         kept = self._number.copy()
         kept &= (self._classes & _BETWEEN_GROUPS) == 0
         kept[self._ends] = True
-        return _to_floats(_chosen(text, kept), compiled=compiled)
+        return _to_floats(_chosen(text, kept))
 
     def digits_of_words(self) -> Places:
         """Return where the digits stand that are of neither a number nor a time."""
@@ -298,18 +295,13 @@ def float_or_nan(text: bytes) -> float:
         return math.nan
 
 
-def _to_floats(text: bytes, *, compiled: bool) -> Floats:
+def _to_floats(text: bytes) -> Floats:
     """Return numbers that stand one in a line."""
-    if not compiled:
-        texts = text.split()
-        try:
-            return np.array(list(map(float, texts)))
-        except ValueError:  # one of them only looks like a number
-            return np.array([float_or_nan(number) for number in texts])
-    import polars as pl
-
-    table = pl.read_csv(BytesIO(text), has_header=False, schema={"number": pl.Float64}, ignore_errors=True)
-    return table["number"].fill_null(float("nan")).to_numpy()
+    texts = text.split()
+    try:
+        return np.array(list(map(float, texts)))
+    except ValueError:  # one of them only looks like a number
+        return np.array([float_or_nan(number) for number in texts])
 
 
 # The layouts of lines that were seen.
@@ -513,7 +505,7 @@ class _Expanded:
         self.ends: Places = ends[at] + begin
         self._of_forms: Places = of_forms[at]
 
-    def numbers(self, *, compiled: bool) -> Floats:
+    def numbers(self) -> Floats:
         """Return the numbers of all lines, in order; what only looks like one is NaN."""
         numbers = np.empty(len(self.starts))
         left: list[Places] = []
@@ -530,5 +522,5 @@ class _Expanded:
             left.append(at)
             texts.append(text.tobytes())
         if left:
-            numbers[np.concatenate(left)] = _to_floats(b"".join(texts), compiled=compiled)
+            numbers[np.concatenate(left)] = _to_floats(b"".join(texts))
         return numbers

@@ -346,7 +346,7 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
         KnownFailure: the loss is not a scalar tensor, or an id has no row in its embedding.
     """
     subject.model.zero_grad(set_to_none=True)
-    with Capture(subject.model) as capture, VocabularyCheck(subject.model), Trace(subject.model) as trace:
+    with Capture(subject.model) as capture, vocabulary_checked(subject.model), Trace(subject.model) as trace:
         loss = subject.compute_loss()
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         found = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
@@ -403,17 +403,17 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
         return attach
 
     handles = [submodule.register_forward_hook(hook(name)) for name, submodule in subject.model.named_modules() if name]
-    subject.model.zero_grad(set_to_none=True)
     try:
-        loss = subject.compute_loss()
-        loss.backward()  # type: ignore[no-untyped-call]
+        subject.backward()
     finally:
         for handle in handles:
             handle.remove()
     bad = next(
         (i for i, frame in enumerate(frames) if frame["largest_out"] is None or math.isinf(frame["largest_out"])), None
     )
-    module = frames[bad]["module"] if bad is not None else next(_bad_parameters(subject), "")
+    parameters = ((name, parameter.grad) for name, parameter in subject.parameters() if parameter.grad is not None)
+    spoilt = (name for name, gradient in parameters if not bool(torch.isfinite(gradient).all()))
+    module = frames[bad]["module"] if bad is not None else next(spoilt, "")
     found = {
         "direction": "backward",
         "module": module,
@@ -422,12 +422,6 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
     }
     subject.model.zero_grad(set_to_none=True)
     return found
-
-
-def _bad_parameters(subject: Subject) -> Any:
-    for name, parameter in subject.parameters():
-        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all()):
-            yield name
 
 
 def _operation(subject: Subject) -> str:
@@ -443,33 +437,26 @@ def _operation(subject: Subject) -> str:
     return ""
 
 
-class VocabularyCheck:
-    """Raises a clear error for ids beyond the end of an embedding, for which CUDA would end the process."""
+@contextlib.contextmanager
+def vocabulary_checked(model: nn.Module) -> Iterator[None]:
+    """Raise a clear error for ids beyond the end of an embedding, for which CUDA would end the process."""
+    names = {embedding: name for name, embedding in model.named_modules() if isinstance(embedding, nn.Embedding)}
 
-    def __init__(self, model: nn.Module) -> None:
-        self._embeddings = [
-            (name, embedding) for name, embedding in model.named_modules() if isinstance(embedding, nn.Embedding)
-        ]
+    def check(module: nn.Embedding, arguments: Any) -> None:
+        ids = arguments[0] if arguments else None
+        if not isinstance(ids, torch.Tensor) or not ids.numel():
+            return
+        highest, lowest, rows = int(ids.max()), int(ids.min()), module.num_embeddings
+        if highest >= rows or lowest < 0:
+            worst = highest if highest >= rows else lowest
+            raise KnownFailure("vocabulary", f"id {worst} has no row in {names[module]}, which has {rows}")
 
-    def __enter__(self) -> None:
-        self._handles = [embedding.register_forward_pre_hook(self._check(name)) for name, embedding in self._embeddings]
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
+    handles = [embedding.register_forward_pre_hook(check) for embedding in names]
+    try:
+        yield
+    finally:
+        for handle in handles:
             handle.remove()
-
-    @staticmethod
-    def _check(name: str) -> Any:
-        def check(module: nn.Embedding, arguments: Any) -> None:
-            ids = arguments[0] if arguments else None
-            if not isinstance(ids, torch.Tensor) or not ids.numel():
-                return
-            highest, lowest = int(ids.max()), int(ids.min())
-            if highest >= module.num_embeddings or lowest < 0:
-                worst = highest if highest >= module.num_embeddings else lowest
-                raise KnownFailure("vocabulary", f"id {worst} has no row in {name}, which has {module.num_embeddings}")
-
-        return check
 
 
 # What the output depends on: inputs are changed one at a time and the model is run again.
@@ -520,7 +507,8 @@ def _measure(subject: Subject) -> dict[str, Any]:
     changed = _output(subject, _perturbed(subject.batch, slice(None)))
     if changed is not None:
         result["inputs_change"] = _change(first, changed)
-    if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and not _square(first, rows):
+    if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and first.shape != (rows, rows):
+        # Rows against rows, as in a contrastive loss, mix by design.
         # A pass along the rows, as of a recurrence that takes them for time, carries a change to one side alone.
         for place, rest in ((rows - 1, slice(0, -1)), (0, slice(1, None))):
             others = _perturbed(subject.batch, slice(place, place + 1))
@@ -575,11 +563,6 @@ def _statistics_watch(name: str, found: set[str]) -> Any:
     return look
 
 
-def _square(output: torch.Tensor, rows: int) -> bool:
-    """Rows against rows, as in a contrastive loss, mix by design."""
-    return output.ndim == 2 and output.shape == (rows, rows)
-
-
 class DropoutWatch(TorchFunctionMode):
     """Names the dropout that is active while it is entered."""
 
@@ -603,18 +586,16 @@ class DropoutWatch(TorchFunctionMode):
 
 def _reaches_model(subject: Subject) -> bool:
     """Return whether the model is given something else when the batch is changed."""
-    before, after = (
-        _input_tensors(subject, subject.batch),
-        _input_tensors(subject, _perturbed(subject.batch, slice(None))),
-    )
-    return len(before) != len(after) or not all(map(_equal, before, after))
+    others = _perturbed(subject.batch, slice(None))
+    before, after = _input_tensors(subject, subject.batch), _input_tensors(subject, others)
+    return len(before) != len(after) or not all(map(torch.equal, before, after))
 
 
 def _other_rows_stay(subject: Subject, batch: Any, rest: slice) -> bool:
     """Return whether the model is given the same rows in the rest, so that the loss does not mix them before."""
     before, after = _input_tensors(subject, subject.batch), _input_tensors(subject, batch)
     return len(before) == len(after) and all(
-        _equal(tensor[rest], other[rest]) for tensor, other in zip(before, after, strict=True)
+        torch.equal(tensor[rest], other[rest]) for tensor, other in zip(before, after, strict=True)
     )
 
 
@@ -624,12 +605,8 @@ def _input_tensors(subject: Subject, batch: Any) -> list[torch.Tensor]:
     return [tensor for tensor in capture.given if tensor.ndim]
 
 
-def _equal(tensor: torch.Tensor, other: torch.Tensor) -> bool:
-    return tensor.shape == other.shape and torch.equal(tensor, other)
-
-
-def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
-    torch.manual_seed(seed)
+def _output(subject: Subject, batch: Any) -> torch.Tensor | None:
+    torch.manual_seed(0)
     attributes = Attributes(subject.model)
     with Capture(subject.model) as capture:
         try:

@@ -37,9 +37,10 @@ def identify(targets: Targets, reported: float, *, known: str | None = None, low
     several that fit, the one that is `known` from another pass stands.
     """
     tolerance = LOW_TOLERANCE if low_precision else SAME_LOSS_TOLERANCE
+    formulas = _of_classes if targets.kind in ("tokens", "classes") else _of_values
     fitting = [
         prefix + name
-        for name, value in _formulas(targets)
+        for name, value in formulas(targets)
         for sign, prefix in ((1.0, ""), (-1.0, "negated "))
         if abs(sign * value - reported) <= tolerance * max(abs(reported), 1e-3)
     ]
@@ -70,13 +71,6 @@ def accuracy(targets: Targets, *, shifted: bool) -> tuple[float, list[float]] | 
         return None
     per_row = right.sum(1) / counted.sum(1).clamp(min=1)
     return float(right.sum() / counted.sum()), torch.where(counted.any(1), per_row.float(), torch.nan).tolist()
-
-
-def _formulas(targets: Targets) -> Iterator[tuple[str, float]]:
-    if targets.kind in ("tokens", "classes"):
-        yield from _of_classes(targets)
-    else:
-        yield from _of_values(targets)
 
 
 def _of_classes(targets: Targets) -> Iterator[tuple[str, float]]:

@@ -60,7 +60,7 @@ def describe(subject: Subject) -> dict[str, Any]:
         ],
     }
     if subject.optimizer is not None:
-        optimized = {id(param) for group in subject.optimizer.param_groups for param in group["params"]}
+        optimized = set(map(id, subject.optimized))
         outside = [name for name, parameter in parameters if parameter.requires_grad and id(parameter) not in optimized]
         result["not_in_optimizer"] = outside[:MAX_NAMES_LISTED]
         result["not_in_optimizer_share"] = _share(
@@ -77,8 +77,7 @@ def describe(subject: Subject) -> dict[str, Any]:
 def stale(subject: Subject) -> list[nn.Parameter]:
     """Return what the optimizer holds that is not a parameter of the model and got no gradient, as far as is known."""
     known = {id(parameter) for _, parameter in subject.parameters()}
-    groups = subject.optimizer.param_groups if subject.optimizer is not None else []
-    return [param for group in groups for param in group["params"] if id(param) not in known and param.grad is None]
+    return [parameter for parameter in subject.optimized if id(parameter) not in known and parameter.grad is None]
 
 
 def _share(marked: Iterator[tuple[nn.Parameter, bool]]) -> float:

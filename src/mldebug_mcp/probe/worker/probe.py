@@ -131,8 +131,7 @@ class Probe:
 
     def _used_but_unregistered(self) -> None:
         """Of the parameters that are not registered, keep those that the loss depends on."""
-        optimized = {id(param) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
-                for param in group["params"]}  # fmt: skip
+        optimized = set(map(id, self.subject.optimized))
         used = [
             name
             for name, parameter in self.subject.hidden
@@ -204,11 +203,8 @@ class Probe:
             self.subject.draws = None
 
     def _gradients_now(self) -> dict[str, Any] | None:
-        self.subject.model.zero_grad(set_to_none=True)
-        loss = self.subject.compute_loss()
-        if not loss.requires_grad:
+        if not self.subject.backward().requires_grad:
             return None
-        loss.backward()  # type: ignore[no-untyped-call]
         found = gradients(self.subject)
         self.subject.model.zero_grad(set_to_none=True)
         return found

@@ -126,6 +126,20 @@ class Subject:
             return None
         return torch.amp.GradScaler(self.device.type)
 
+    @property
+    def optimized(self) -> list[nn.Parameter]:
+        """What the user's own optimizer holds."""
+        groups = self.optimizer.param_groups if self.optimizer is not None else []
+        return [parameter for group in groups for parameter in group["params"]]
+
+    def backward(self) -> torch.Tensor:
+        """Leave the gradients of the loss alone in the parameters, none where it has no graph, and return the loss."""
+        self.model.zero_grad(set_to_none=True)
+        loss = self.compute_loss()
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
     def compute_loss(self) -> torch.Tensor:
         """Return the loss of the batch, in the precision that was asked for."""
         if self.draws is not None:
@@ -220,13 +234,8 @@ class State:
 
 
 def _tensors(subject: Subject) -> list[torch.Tensor]:
-    tensors: dict[int, torch.Tensor] = {}
-    for tensor in (*(parameter for _, parameter in subject.parameters()), *subject.model.buffers()):
-        tensors[id(tensor)] = tensor
-    if subject.optimizer is not None:
-        for group in subject.optimizer.param_groups:
-            tensors.update({id(param): param for param in group["params"]})
-    return list(tensors.values())
+    held = (*(parameter for _, parameter in subject.parameters()), *subject.model.buffers(), *subject.optimized)
+    return list({id(tensor): tensor for tensor in held}.values())
 
 
 # The user's own pipeline: `FILE.py:function` or `package.module:function`, called without arguments.

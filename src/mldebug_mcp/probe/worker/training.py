@@ -344,10 +344,7 @@ def watch_steps(subject: Subject, state: State, plan: Plan) -> dict[str, Any]:
 
 def _slopes(subject: Subject) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Return the parameters that have a gradient, each with that gradient and its value."""
-    subject.model.zero_grad(set_to_none=True)
-    loss = subject.compute_loss()
-    if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
+    subject.backward()
     return [
         (parameter, parameter.grad.detach().clone(), parameter.detach().clone())
         for _, parameter in subject.parameters()

@@ -7,13 +7,27 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    constant_of,
+    dotted,
+    is_operation,
+    keywords_of,
+    last_name,
+    last_part,
+    names_in,
+    values_returned,
+    walk,
+)
+from mldebug_mcp.script.facts import axis_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, entries_of
 from mldebug_mcp.script.trace import Event, Trace
-from mldebug_mcp.script.values import Object, objects_in
+from mldebug_mcp.script.values import Items, Object, objects_in
 
 LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
 """Names of labels, which predictions are compared with."""
@@ -22,6 +36,7 @@ OF_ALL_ROWS = re.compile(
     r"|cohen_kappa_score|balanced_accuracy_score|pearsonr|spearmanr)$"
 )
 """Functions whose result of all rows is not the mean of their results of batches."""
+LAYERS_WITH_MODES = re.compile(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$")
 SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
@@ -40,7 +55,7 @@ def modes(roles: Roles) -> Iterator[Fault]:
 
 def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
     """Yield dropout of a function of PyTorch that nothing turns off in evaluation."""
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     models = {module.name for module in roles.modules}
     for call in roles.script.calls:
         functional = re.search(r"(?:^|\.)(?:F|functional)\.(?:alpha_|feature_alpha_)?dropout\d?d?$", call.name)
@@ -62,22 +77,17 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     if any(re.search(r"Lightning|Trainer", name) for name in foreign):
         return
     trained = {call.owner for call in roles.script.named("train") if call.owner}
-    evaluations = [
-        call
-        for call in roles.script.calls
-        if call.function not in {other.function for other in roles.backwards}
-        and EVALUATES.search(call.function)
-        and re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)
-    ]
+    outside = [call for call in roles.script.calls if call.function not in roles.trained_in]
+    evaluating = [call for call in outside if EVALUATES.search(call.function)]
+    evaluations = [call for call in evaluating if re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)]
     inline = [
         call
         for call in roles.script.calls
         if any(NO_GRADIENTS.search(guard) for guard in call.guards)
         and (call.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", call.name))
     ]
-    trained_here = {backward.function for backward in roles.backwards}
-    on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
-    unused = {id(node.value) for node in ast.walk(roles.script.tree) if isinstance(node, ast.Expr)}
+    on_purpose = [call for call in outside if call.method == "train" and call.owner]
+    unused = {id(node.value) for node in walk(roles.script.tree, ast.Expr)}
     judged = (
         call
         for call in (*evaluations, *inline)
@@ -89,15 +99,9 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     if first is None:
         return
     loaded = roles.uses("from_pretrained") and bool(roles.script.named("train"))
-    modal = (
-        loaded
-        or roles.uses("resnet", "torchvision.models", "create_model")
-        or any(
-            re.search(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$", call.method)
-            and call.constant("dropout") != 0
-            for call in roles.script.calls
-        )
-    )
+    layers = [call for call in roles.script.calls if LAYERS_WITH_MODES.search(call.method)]
+    modal = loaded or roles.uses("resnet", "torchvision.models", "create_model")
+    modal = modal or any(call.constant("dropout") != 0 for call in layers)
     if not modal and _is_whole(roles):
         return
     certainty: Certainty = "certain" if modal else "depends"
@@ -116,8 +120,8 @@ def _is_preceded_by(call: Call, others: Sequence[Call]) -> bool:
 
 def _is_whole(roles: Roles) -> bool:
     """Say whether all layers of the models of this file are PyTorch's own or of this file, so that all are known."""
-    made = [node for module in roles.modules for node in ast.walk(module) if isinstance(node, ast.Assign)]
-    names = [name for node in made for name in calls_in(node.value) if name.rpartition(".")[2][:1].isupper()]
+    made = [node for module in roles.modules for node in walk(module, ast.Assign)]
+    names = [name for node in made for name in calls_in(node.value) if last_part(name)[:1].isupper()]
     own = all("nn." in name or name in roles.definitions for name in names)
     return own and bool(roles.modules or roles.uses("Sequential"))
 
@@ -126,10 +130,10 @@ def _another_is_put_into_evaluation_mode(
     roles: Roles, evals: Sequence[Call], trains: Sequence[Call]
 ) -> Iterator[Fault]:
     """Yield where a model is evaluated that `train()` is called of, and `eval()` only of another, such as a teacher."""
-    known = {call.owner for call in evals if not isinstance(_receiver(call), ast.Call)}
+    known = {call.owner for call in evals if not isinstance(getattr(call.node.func, "value", None), ast.Call)}
     if any(not owner.startswith("self.") for owner in known) or any(train.node.args for train in trains):
         return
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
     for call in roles.script.calls:
         without_gradient = any(NO_GRADIENTS.search(guard) for guard in call.guards)
@@ -137,10 +141,6 @@ def _another_is_put_into_evaluation_mode(
             says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
             yield fault("evaluates_in_training_mode", call.line, "likely", says)
             return
-
-
-def _receiver(call: Call) -> ast.expr | None:
-    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
 
 
 def modes_left(roles: Roles) -> Iterator[Fault]:
@@ -158,14 +158,9 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             and ("eval" not in begun or _is_evaluated_before(trace, place, model) or _was_tried(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
-            before = [
-                earlier for earlier in trace.events[:place] if earlier.action == "eval" and model in earlier.objects
-            ]
-            before = before or [
-                earlier
-                for earlier in trace.events[:place]
-                if earlier.action == "eval" and any(model.is_part_of(other) for other in earlier.objects)
-            ]
+            evals = [earlier for earlier in trace.events[:place] if earlier.action == "eval"]
+            before = [earlier for earlier in evals if model in earlier.objects]
+            before = before or [earlier for earlier in evals if any(map(model.is_part_of, earlier.objects))]
             if before:
                 line = _switched_once(trace.events[:place], event, model) or before[-1].line
                 says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
@@ -189,8 +184,8 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
     lines = [
         event.line
         for event in events
-        if event.action == "train" and event.entry == forward.entry and len(event.loops) < len(forward.loops)
-        if event.loops == forward.loops[: len(event.loops)] and event.concerns(model)
+        if event.action == "train" and event.concerns(model)
+        if forward.is_within(event) and len(event.loops) < len(forward.loops)
     ]
     return lines[-1] if lines else 0
 
@@ -220,11 +215,7 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
     forward = trace.events[place]
     if not forward.loops:
         return False
-    round_ = [
-        event
-        for event in trace.events[:place]
-        if event.entry == forward.entry and event.loops[: len(forward.loops)] == forward.loops
-    ]
+    round_ = [event for event in trace.events[:place] if event.is_within(forward)]
     switched = [event.action for event in round_ if event.action in ("train", "eval") and event.concerns(model)]
     judged = any(event.action == "forward" and event.gradients is False and event.concerns(model) for event in round_)
     return switched[-1:] == ["eval"] and judged
@@ -248,8 +239,7 @@ def _has_modes(model: Object) -> bool:
 
 def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
     """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
-    depth = len(forward.loops)
-    inside = [event for event in trace.events if event.entry == forward.entry and event.loops[:depth] == forward.loops]
+    inside = [event for event in trace.events if event.is_within(forward)]
     over_data = any(
         event.action == "iterate"
         and event.loops == forward.loops
@@ -267,9 +257,7 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
     if not roles.trains_by_hand:
         return
     for call in roles.script.calls:
-        evaluates = EVALUATES.search(call.function) and call.function not in {
-            backward.function for backward in roles.backwards
-        }
+        evaluates = EVALUATES.search(call.function) and call.function not in roles.trained_in
         forward = re.search(r"(?:^|\.)(?:model|net|network)$", call.name)
         if evaluates and call.loops and forward and not roles.gradients_off(call):
             says = "the model is evaluated with gradients on: memory is held for them"
@@ -277,65 +265,52 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
             return
 
 
-def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
-    """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
+def mean_of_means(roles: Roles) -> Iterator[Fault]:
+    """Means of batches are added up, and divided by the number of rows."""
+    for node, added in _sums_divided(roles) if "reduction='sum'" not in roles.source else ():
+        texts = [ast.unparse(made.value) for made in added]
+        means = all("item" in text and "*" not in text and "loss" in text for text in texts)
+        if texts and means and re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right)):
+            says = f"{dotted(node.left)} adds up means of batches, and is divided by the number of rows"
+            yield fault("mean_of_means", node.lineno, "certain", says)
+
+
+def _sums_divided(roles: Roles) -> Iterator[tuple[ast.BinOp, list[Assignment]]]:
+    """Yield the quotients of a name, each with the assignments that add to it."""
+    for node in walk(roles.script.tree, ast.BinOp):
+        if isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
+            name = node.left.id
+            yield node, [made for made in roles.script.assignments if made.adds and made.target == name]
+
+
+def argmax_over_batch(roles: Roles) -> Iterator[Fault]:
+    """A class is looked for along the batch."""
     tree = roles.script.tree
-    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
     with_labels = {
         id(part)
-        for node in compared
-        if any(LABELS.search(dotted(side).rpartition(".")[2]) for side in (node.left, *node.comparators))
+        for node in walk(tree, ast.Compare)
+        if any(LABELS.search(last_name(side)) for side in (node.left, *node.comparators))
         for part in ast.walk(node)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
-            by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
-            added = [
-                assignment
-                for assignment in roles.script.assignments
-                if assignment.adds and assignment.target == node.left.id
-            ]
-            means = [
-                assignment
-                for assignment in added
-                if "item" in ast.unparse(assignment.value)
-                and "*" not in ast.unparse(assignment.value)
-                and "loss" in ast.unparse(assignment.value)
-            ]
-            summed = "reduction='sum'" in roles.source
-            if by_rows and means and len(means) == len(added) and not summed:
-                says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
-                yield fault("mean_of_means", node.lineno, "certain", says)
-        trains = roles.trains_by_hand or roles.trains_elsewhere
-        chosen = _places_of_highest(node)
-        if trains and chosen is not None:
-            node = chosen  # noqa: PLW2901 - the places of the highest are judged as those of argmax
-            axis = next(
-                (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
-            )
-            functional = dotted(node.func) in ("torch.argmax", "np.argmax")
-            place = 1 if functional else 0
-            axis = axis if axis is not None else constant_of(node.args[place]) if len(node.args) > place else None
-            text = ast.unparse(node)
-            of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
-            if (
-                axis == 0
-                and not isinstance(axis, bool)
-                and not of_one_row
-                and (id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text))
-            ):
-                says = f"the class is looked for along the batch: {text[:60]}"
-                yield fault("argmax_over_batch", node.lineno, "likely", says)
+    trains = roles.trains_by_hand or roles.trains_elsewhere
+    for node in filter(None, map(_places_of_highest, ast.walk(tree))) if trains else ():
+        functional = dotted(node.func) in ("torch.argmax", "np.argmax")
+        text = ast.unparse(node)
+        of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
+        of_classes = id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text)
+        if axis_of(node.args[functional:], node) == 0 and of_classes and not of_one_row:
+            says = f"the class is looked for along the batch: {text[:60]}"
+            yield fault("argmax_over_batch", node.lineno, "likely", says)
 
 
 def _places_of_highest(node: ast.AST) -> ast.Call | None:
     """Return the call that gives the places of the highest values: `argmax`, `max(1)[1]`, `topk(5).indices`."""
     if isinstance(node, ast.Call):
-        return node if dotted(node.func).rpartition(".")[2] == "argmax" else None
+        return node if last_name(node) == "argmax" else None
     second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
     second = second or (isinstance(node, ast.Attribute) and node.attr == "indices")
     inner = node.value if second and isinstance(node, ast.Subscript | ast.Attribute) else None
-    of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
+    of_max = isinstance(inner, ast.Call) and last_name(inner) in ("max", "topk")
     return inner if of_max and isinstance(inner, ast.Call) else None
 
 
@@ -382,7 +357,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
             continue
         target = roles.source_of(call.node.args[1], call)
         both = {roles.turned_off(run.guards) for run in roles.runs(call)}
-        if "arange" in {name.rpartition(".")[2] for name in calls_in(target)} and len(both) > 1:
+        if "arange" in {last_part(name) for name in calls_in(target)} and len(both) > 1:
             (loader, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
             says = (
                 f"each row is compared with the others of its batch: {loader} has {size} and {other} {other_size}, so "
@@ -395,7 +370,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
 
 def _size_of_batches(roles: Roles, made: Assignment) -> int:
     """Return the size of the batches of a loader; 0 where it is not written out."""
-    call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+    call = roles.call_of(made.value)
     given = None if call is None else call.argument("batch_size", 1)
     size = None if given is None else roles.number_of(given)
     return int(size) if size is not None else 0
@@ -418,9 +393,7 @@ def last_batch_only(roles: Roles) -> Iterator[Fault]:
 
 def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     """Yield a metric after a loop over batches that reads what each batch sets anew."""
-    loop = next(
-        (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno == line), None
-    )
+    loop = next((node for node in walk(roles.script.tree, ast.For) if node.lineno == line), None)
     scope = roles.scope_of(function)
     if loop is None or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
         return
@@ -431,8 +404,8 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     kept |= {made.target for made in inside if made.loops[-1] != line}
     set_anew = {made.target: made for made in inside if made.target not in kept}
     end = loop.end_lineno or line
-    for node in ast.walk(scope):
-        if not isinstance(node, ast.Return | ast.Assign) or node.value is None or node.lineno <= end:
+    for node in walk(scope, ast.Return, ast.Assign):
+        if node.value is None or node.lineno <= end:
             continue
         read = names_in(node.value) & {*set_anew, *names_in(loop.target)}
         again = {assignment.target for assignment in roles.script.assignments if end < assignment.line < node.lineno}
@@ -447,7 +420,7 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
 
 def _hands_on_state(roles: Roles, made: Assignment) -> bool:
     """Say whether a model is given what it gave in the round before, as a recurrent one is."""
-    calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+    calls = [node for node in walk(made.value, ast.Call) if roles.calls_model(node)]
     return any(made.target in names_in(arg) for node in calls for arg in node.args)
 
 
@@ -455,13 +428,8 @@ def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
     """Say whether a value comes from the forward pass of a model."""
     values = [made.value]
     for name in names_in(made.value):
-        values += [
-            assignment.value
-            for assignment in roles.script.assignments
-            if assignment.target == name and assignment.loops == made.loops
-        ]
-    calls = [node for value in values for node in ast.walk(value) if isinstance(node, ast.Call)]
-    return any(roles.calls_model(node) for node in calls)
+        values += [other.value for other in roles.script.made(name) if other.loops == made.loops]
+    return any(roles.calls_model(node) for value in values for node in walk(value, ast.Call))
 
 
 def _is_score(node: ast.expr) -> bool:
@@ -474,27 +442,19 @@ def sum_times_rows(roles: Roles) -> Iterator[Fault]:
     """A loss that is the sum over rows already is multiplied by their number."""
     for made in roles.script.assignments:
         product = made.value
-        if not made.adds or not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+        if not made.adds or not is_operation(product, ast.Mult):
             continue
         sides = [ast.unparse(product.left), ast.unparse(product.right)]
         rows = [side for side in sides if re.search(r"len\(|\.size\(0\)|\.shape\[0\]|batch_size|^n$|^bs$", side)]
         items = [side for side in (product.left, product.right) if ".item()" in ast.unparse(side)]
         if not rows or not items or not isinstance(items[0], ast.Call) or not isinstance(items[0].func, ast.Attribute):
             continue
-        source = _source_before(roles, items[0].func.value, made)
+        before = roles.made_before(dotted(items[0].func.value), made)
+        source = before[-1].value if before else items[0].func.value
         summed = _summing_loss(roles, source) if isinstance(source, ast.Call) else None
         if summed is not None:
             says = f"the loss is a sum over rows, and line {made.line} multiplies it by their number once more"
             yield fault("sum_times_rows", summed, "certain", says)
-
-
-def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
-    found = [
-        assignment.value
-        for assignment in roles.script.assignments
-        if assignment.target == dotted(node) and assignment.function == at.function and assignment.order <= at.order
-    ]
-    return found[-1] if found else node
 
 
 def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
@@ -504,44 +464,31 @@ def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
         return None
     if call.constant("reduction") == "sum":
         return call.line
-    names = {call.name} | {f"self.{call.name}"}
-    for name, parameter in ((name, call.name) for name in roles.losses):
-        given = (call.function.rpartition(".")[2], parameter) in roles.parameters_for(name)
-        if given:
-            names.add(name)
-    for name in names & set(roles.losses):
-        made = roles.losses[name]
-        settings = made.value.keywords if isinstance(made.value, ast.Call) else []
-        if any(setting.arg == "reduction" and constant_of(setting.value) == "sum" for setting in settings):
+    names = {call.name, f"self.{call.name}"}
+    names |= {name for name in roles.losses if (last_part(call.function), call.name) in roles.parameters_for(name)}
+    for made in (roles.losses[name] for name in names & set(roles.losses)):
+        if constant_of(keywords_of(made.value).get("reduction")) == "sum":
             return made.line
     return None
 
 
 def rows_by_batches(roles: Roles) -> Iterator[Fault]:
     """What counts rows is divided by the number of batches."""
-    for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name)):
-            continue
+    for node, added in _sums_divided(roles):
         if not re.fullmatch(r"len\((?:self\.)?\w*(?:loader|_dl|dl|batches)\)", ast.unparse(node.right)):
             continue
-        added = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.adds and assignment.target == node.left.id and assignment.loops
-        ]
-        texts = [ast.unparse(assignment.value) for assignment in added]
+        texts = [ast.unparse(made.value) for made in added if made.loops]
         counts = [bool(re.search(r"==[^\n]*\)\.(?:float\(\)\.)?sum\(\)|\.eq\([^\n]*\.sum\(", text)) for text in texts]
         weighed = [bool(re.search(r"item\(\) \* (?:len\(|\w+\.size\(0\)|\w+\.shape\[0\])", text)) for text in texts]
-        divided = any("/" in text for text in texts)
-        if added and not divided and (all(counts) or all(weighed)):
-            says = f"{node.left.id} adds up rows, and is divided by the number of batches"
+        if texts and not any("/" in text for text in texts) and (all(counts) or all(weighed)):
+            says = f"{dotted(node.left)} adds up rows, and is divided by the number of batches"
             yield fault("rows_by_batches", node.lineno, "certain", says)
 
 
 def rows_of_another(roles: Roles) -> Iterator[Fault]:
     """What is counted over one loader is divided by the length of another, which reads other rows."""
     for function, node in with_functions(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and "len(" in ast.unparse(node.right)):
+        if not (is_operation(node, ast.Div) and "len(" in ast.unparse(node.right)):
             continue
         added = [
             made
@@ -583,50 +530,46 @@ PLACE_OF_RUN = re.compile(r"(?:\[|(?:get|pop)\()['\"](?:\w+_)?(?:epoch|step|iter
 
 def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
     """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
-    for function, node in with_functions(roles.script.tree):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
-            continue
-        left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
-        if not isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
-            continue
-        names = [dotted(side).rpartition(".")[2] for side in (left, right)]
-        if not names[0] or not names[1] or bool(BEST.search(names[0])) == bool(BEST.search(names[1])):
-            continue
-        place = 1 if BEST.search(names[1]) else 0
-        new, best = names[1 - place], names[place]
+    for node, function, value, kept_value, grows in _compared_with_the_best(roles):
+        new, best = last_name(value), last_name(kept_value)
         kept = any(
-            isinstance(part, ast.Assign)
-            and dotted(part.targets[0]).rpartition(".")[2] == best
-            and dotted(part.value).rpartition(".")[2] == new
+            isinstance(part, ast.Assign) and (last_name(part.targets[0]), last_name(part.value)) == (best, new)
             for part in node.body
         )
-        grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        side = _side(roles, new, (left, right)[1 - place], function)
+        side = _side(roles, new, value, function)
         meant = re.search(r"max|highest" if grows else r"min|lowest", best)
-        if kept and not meant and side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new):
+        is_worst = side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new)
+        if new and kept and not meant and is_worst:
             worst = "highest" if side == "lower" else "lowest"
             says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
 
 
+def _compared_with_the_best(roles: Roles) -> Iterator[tuple[ast.If, str, ast.expr, ast.expr, bool]]:
+    """Yield the tests against the best so far: with the function, the value, the best, and whether the best grows."""
+    for function, node in with_functions(roles.script.tree):
+        test = node.test if isinstance(node, ast.If) else None
+        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        sides, operator = (test.left, test.comparators[0]), test.ops[0]
+        bests = [bool(BEST.search(last_name(side))) for side in sides]
+        if bests.count(True) == 1 and isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
+            grows = isinstance(operator, ast.Gt | ast.GtE) == bests[1]
+            yield node, function, sides[bests.index(False)], sides[bests.index(True)], grows
+
+
 def never_better(roles: Roles) -> Iterator[Fault]:
     """The best so far begins at infinity, and is to be replaced by what is higher; or the other way round."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
-            continue
-        sides, operator = (node.test.left, node.test.comparators[0]), node.test.ops[0]
-        bests = [bool(BEST.search(dotted(side).rpartition(".")[2])) for side in sides]
-        if bests.count(True) != 1 or not isinstance(operator, ast.Lt | ast.Gt):
-            continue
-        best = dotted(sides[bests.index(True)])
-        made = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == best.rpartition(".")[2]]
+    for node, _, _, kept_value, grows in _compared_with_the_best(roles):
+        made = [made for made in roles.script.assignments if made.last == last_name(kept_value)]
         body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
         first = [other.value for other in made if other.line not in body]
-        inside = len(made) > len(first)
-        grows = isinstance(operator, ast.Gt) == bests[1]
-        if inside and len(first) == 1 and (INFINITE if grows else MINUS_INFINITE).fullmatch(ast.unparse(first[0])):
+        or_equal = isinstance(node.test, ast.Compare) and isinstance(node.test.ops[0], ast.LtE | ast.GtE)
+        if or_equal or len(first) != 1 or len(made) == 1:
+            continue
+        if (INFINITE if grows else MINUS_INFINITE).fullmatch(ast.unparse(first[0])):
             begin = "infinity, and nothing is higher" if grows else "minus infinity, and nothing is lower"
-            says = f"{best} begins at {begin}: nothing is ever kept"
+            says = f"{dotted(kept_value)} begins at {begin}: nothing is ever kept"
             yield fault("best_is_worst", node.lineno, "certain", says, lines=(first[0].lineno,))
 
 
@@ -643,19 +586,19 @@ def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
 
 def _adds_losses(roles: Roles, name: str) -> bool:
     """Say whether a name is a sum of losses and nothing else."""
-    added = [made.value for made in roles.script.assignments if made.target == name and made.adds]
+    added = [made.value for made in roles.script.made(name) if made.adds]
     return bool(added) and all(LOSS_LIKE.search(ast.unparse(value)) for value in added)
 
 
 def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
     """The best weights are kept as references, which go on with the training."""
     for made in roles.script.assignments:
-        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
-        last = made.target.rpartition(".")[2]
+        kept = made.made_by.endswith(".state_dict")
+        last = made.last
         if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
             continue
         restored = any(
-            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
+            call.method == "load_state_dict" and any(last_name(arg) == last for arg in call.node.args)
             for call in roles.script.calls
         )
         saved_here = any(
@@ -680,7 +623,7 @@ def state_not_loaded(roles: Roles) -> Iterator[Fault]:
             says = f"{ast.unparse(at_once)} returns a new mapping: what is put into it does not reach the model"
             yield fault("state_not_loaded", getattr(node, "lineno", 0), "certain", says)
     for made in roles.script.assignments:
-        scope = roles.definitions.get(made.function.rpartition(".")[2]) if made.function else roles.script.tree
+        scope = roles.definitions.get(last_part(made.function)) if made.function else roles.script.tree
         if scope is None or not re.fullmatch(r"\w+", made.target) or not _is_state(made.value):
             continue
         if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
@@ -706,7 +649,7 @@ def _is_state(node: ast.expr) -> bool:
     if isinstance(node, ast.DictComp):
         node = node.generators[0].iter
     while isinstance(node, ast.Call):
-        name = dotted(node.func).rpartition(".")[2]
+        name = last_name(node)
         if name == "state_dict":
             return isinstance(node.func, ast.Attribute)
         if name in ("deepcopy", "dict", "OrderedDict") and node.args:
@@ -734,11 +677,7 @@ def _changed_alone(scope: ast.AST, name: str) -> int:
             allowed |= {id(through)} if isinstance(through, ast.Name) else set()
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             allowed |= {id(part) for part in node.comparators}
-    reads = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
+    reads = [node for node in walk(scope, ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
     return lines[0] if lines and all(id(node) in allowed for node in reads) else 0
 
 
@@ -751,11 +690,8 @@ def made_anew_after_loading(roles: Roles) -> Iterator[Fault]:
         later = [event for event in roles.trace.events[place:] if event.entry == load.entry]
         stepped = {optimizer for event in later if event.action == "step" for optimizer in event.objects}
         for make in later if stepped.isdisjoint(loaded) else ():
-            if (
-                make.action == "make"
-                and stepped & make.objects
-                and any(loading.line == make.line for loading in loaded)
-            ):
+            is_same_line = any(loading.line == make.line for loading in loaded)
+            if make.action == "make" and stepped & make.objects and is_same_line:
                 says = f"the optimizer into which line {load.line} loads its state is made anew, and starts without it"
                 line = getattr(make.through[-1], "lineno", make.line) if make.through else make.line
                 yield fault("made_anew_after_loading", line, "certain", says)
@@ -774,7 +710,10 @@ def schedule_starts_over(roles: Roles) -> Iterator[Fault]:
         schedule = next(iter(event.objects))
         if not event.loops or event.entry != resumed[0].entry or "Plateau" in schedule.made_by:
             continue
-        if _counts_itself(roles, trace, schedule) or any(_may_hold(given, schedule) for given in _handed_on(trace)):
+        held = {
+            part for given in _handed_on(trace) for part in (given, *objects_in(Items((*given.attributes.values(),))))
+        }
+        if _counts_itself(roles, trace, schedule) or schedule in held:
             continue
         says = f"a run that goes on loads its optimizer here, and {schedule.label} begins anew: nothing loads its state"
         yield fault("state_left_out", resumed[0].line_apart(event), "likely", says)
@@ -790,20 +729,16 @@ def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
     events = roles.trace.events
     for place, load in enumerate(events):
         later = [event for event in events[place + 1 :] if event.entry == load.entry]
-        if (
-            load.action != "load"
-            or load.loops
-            or any(event.action == "load" and event.objects & load.objects for event in later)
-        ):
-            continue
         restored = {part for event in later if event.action == "load" for part in event.objects}
+        if load.action != "load" or load.loops or restored & load.objects:
+            continue
         for plan in (event for event in later if event.action == "plan"):
             schedule = next(iter(plan.objects))
             moved = {part for value in schedule.given[:1] for part in objects_in(value)}
             if (
                 _scales_at_first(plan)
                 and moved & load.objects
-                and any(_runs_through(each, schedule) for each in restored)
+                and any(each is schedule or schedule in objects_in(Items(each.given)) for each in restored)
             ):
                 says = (
                     f"{schedule.label or schedule.made_by} is made after line {load.line} loaded the optimizer: it "
@@ -816,17 +751,12 @@ def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
 def _scales_at_first(plan: Event) -> bool:
     """Say whether a schedule is one that multiplies the learning rate at step 0, and by another number than 1."""
     node = plan.node
-    if not isinstance(node, ast.Call) or dotted(node.func).rpartition(".")[2] not in FIRST_FACTORS:
+    if not isinstance(node, ast.Call) or last_name(node) not in FIRST_FACTORS:
         return False
-    name = FIRST_FACTORS[dotted(node.func).rpartition(".")[2]]
-    given = next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
+    name = FIRST_FACTORS[last_name(node)]
+    given = keywords_of(node).get(name)
     given = node.args[1] if given is None and len(node.args) > 1 else given
     return given is None or constant_of(given) not in (1, None)
-
-
-def _runs_through(outer: Object, schedule: Object) -> bool:
-    """Say whether a schedule is another one, or one of those that it goes through."""
-    return outer is schedule or any(schedule in objects_in(value) for value in outer.given)
 
 
 def _counts_itself(roles: Roles, trace: Trace, schedule: Object) -> bool:
@@ -891,7 +821,7 @@ def _line_of_models_alone(roles: Roles) -> int:
         for argument in (*call.node.args, *call.keywords.values())
         for name in map(dotted, ast.walk(argument))
     }
-    models = all(load.owner.rpartition(".")[2] in roles.model_names for load in loads)
+    models = all(last_part(load.owner) in roles.model_names for load in loads)
     early = [load for load in loads if load.conditions and all(load.order < step.order for step in steps)]
     return early[0].line if early and steps and models and moved.isdisjoint(given) else 0
 
@@ -899,10 +829,6 @@ def _line_of_models_alone(roles: Roles) -> int:
 def _handed_on(trace: Trace) -> set[Object]:
     """Return what code of other files is given, which may load its state."""
     return {given for event in trace.of("escape") for given in event.objects}
-
-
-def _may_hold(given: Object, part: Object) -> bool:
-    return given is part or any(part in objects_in(value) for value in given.attributes.values())
 
 
 def _is_trained_after(trace: Trace, load: Event) -> bool:
@@ -920,21 +846,17 @@ def _is_trained_after(trace: Trace, load: Event) -> bool:
 
 def _texts(roles: Roles, value: ast.expr) -> list[str]:
     """Return how a value is written, and what a function of this file returns that gives it."""
-    helper = roles.definitions.get(dotted(value).rpartition(".")[2]) if isinstance(value, ast.Call) else None
-    returned = values_returned(helper)
-    return [ast.unparse(part) for part in (value, *returned) if part is not None]
+    return [ast.unparse(part) for part in (value, *values_returned(roles.helper(value))) if part is not None]
 
 
 def _goes_on(roles: Roles) -> bool:
     """Say whether the loop of a training begins where the run before it ended: `range(start, epochs)`."""
     starts = {
         dotted(loop.iter.args[0])
-        for loop in ast.walk(roles.script.tree)
-        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 2
+        for loop in walk(roles.script.tree, ast.For)
+        if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 2
         if dotted(loop.iter) == "range" and isinstance(loop.iter.args[0], ast.Name | ast.Attribute)
     }
     read = [made for made in roles.script.assignments if any(map(PLACE_OF_RUN.search, _texts(roles, made.value)))]
-    lasts = {start.rpartition(".")[2] for start in starts if "." in start}
-    return any(
-        made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read
-    )
+    lasts = {last_part(start) for start in starts if "." in start}
+    return any(made.target in starts or ("." in made.target and made.last in lasts) for made in read)

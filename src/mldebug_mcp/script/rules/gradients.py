@@ -12,12 +12,22 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
+    arguments_of,
+    called_name,
     calls_in,
     constant_of,
     dotted,
+    is_operation,
+    last_name,
+    last_part,
     names_in,
+    names_read,
+    names_set,
+    operands,
     parameters_of,
+    part_of,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import CUT, LOADER, NUMBERS, PLAIN_ATTRIBUTES, SAME_VALUES, WITHOUT_GRADIENT
@@ -75,7 +85,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
         if given is not None:
             yield from _parts_cut_off(roles, given, backward)
         yield from _numbers_among_parts(roles, backward)
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     for call in roles.script.calls:
         computes = call.name in roles.losses or FUNCTIONAL_LOSS.search(call.name)
         if computes and call.node.args and call.loops and call.function in training:
@@ -105,7 +115,8 @@ def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
 def _has_graph(roles: Roles, backward: Call) -> bool:
     """Say whether a loss may have been computed outside of the block that turns gradients off."""
     computed = [event for event in roles.trace.of("backward") if event.node is backward.node]
-    inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
+    blocks = walk(roles.script.tree, ast.With)
+    inside = [node for node in blocks if node.lineno <= backward.line <= (node.end_lineno or node.lineno)]
     names = names_in(backward.node.func)
     made_inside = any(
         made.target in names and node.lineno < made.line < backward.line
@@ -113,10 +124,6 @@ def _has_graph(roles: Roles, backward: Call) -> bool:
         for made in roles.script.assignments
     )
     return not made_inside or any(event.objects for event in computed)
-
-
-def _is_around(node: ast.With, call: Call) -> bool:
-    return node.lineno <= call.line <= (node.end_lineno or node.lineno)
 
 
 def _loss_of(backward: Call) -> ast.expr | None:
@@ -155,15 +162,11 @@ def _is_copied(node: ast.expr) -> bool:
 
 def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
     """Say whether all outputs of models in a term are detached where they are computed, and nothing else is learned."""
-    cut = [
-        node
-        for node in ast.walk(term)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    ]
+    cut = [node for node in walk(term, ast.Call) if isinstance(node.func, ast.Attribute) and node.func.attr == "detach"]
     inside = {id(part) for node in cut for part in ast.walk(node)}
-    of_model = [node for node in ast.walk(term) if isinstance(node, ast.Call) and _is_output(roles, node)]
+    of_model = [node for node in walk(term, ast.Call) if _is_output(roles, node)]
     local = {made.target for made in roles.script.assignments if made.loops == backward.loops}
-    learned = {part.id for part in ast.walk(term) if isinstance(part, ast.Name) and part.id in local}
+    learned = {part.id for part in walk(term, ast.Name) if part.id in local}
     return bool(cut and of_model) and not learned and all(id(node) in inside for node in of_model)
 
 
@@ -175,13 +178,13 @@ def _is_output(roles: Roles, node: ast.Call) -> bool:
 def _last_method(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return called_name(node)
 
 
 def _terms_of_loss(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
     """Yield what a loss is the sum of, following names to what they were assigned."""
     source = roles.source_of(node, call) if isinstance(node, ast.Name) and depth else node
-    if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Add | ast.Sub):
+    if is_operation(source, ast.Add, ast.Sub):
         yield from _terms_of_loss(roles, source.left, call, depth - 1)
         yield from _terms_of_loss(roles, source.right, call, depth - 1)
     else:
@@ -228,16 +231,16 @@ def term_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
     """Yield what a loss is the sum of, what is added to it later among it; names of single parts stay names."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    if is_operation(node, ast.Add, ast.Sub):
         yield from _summed(roles, node.left, function, depth)
         yield from _summed(roles, node.right, function, depth)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+    elif is_operation(node, ast.Div):
         yield from _summed(roles, node.left, function, depth)
     elif isinstance(node, ast.Call) and _last_method(node) == "scale" and len(node.args) == 1:
         yield from _summed(roles, node.args[0], function, depth)
     elif isinstance(node, ast.Name):
         made = roles.assignments_by_name.get((function, node.id), [])
-        is_sum = any(part.adds or _is_sum(part.value) for part in made)
+        is_sum = any(part.adds or is_operation(part.value, ast.Add, ast.Sub, ast.Div) for part in made)
         for part in made if is_sum and depth else ():
             yield from _summed(roles, part.value, function, depth - 1)
         if not is_sum:
@@ -246,23 +249,12 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
         yield node
 
 
-def _is_sum(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div)
-
-
-def _factors(node: ast.expr) -> list[ast.expr]:
-    """Return what an expression is the product of."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [node]
-
-
 def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
     """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
 
     What is detached as it is was meant to be shown, or balances another part. So it is not judged.
     """
-    factors = _factors(term)
+    factors = operands(term, ast.Mult)
     cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
     if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
         return None
@@ -276,12 +268,9 @@ def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Ca
 
 def _is_computed(node: ast.expr) -> bool:
     """Say whether a loss is computed of what it is made of, and is not that alone, detached."""
-    return any(
-        isinstance(part, ast.BinOp)
-        or (isinstance(part, ast.Call) and LOSS_NAME.search(dotted(part.func).rpartition(".")[2]))
-        or (isinstance(part, ast.Call) and dotted(part.func).rpartition(".")[2] in ("pow", "square", "abs"))
-        for part in ast.walk(node)
-    )
+    called = map(last_name, walk(node, ast.Call))
+    computes = any(LOSS_NAME.search(name) or name in ("pow", "square", "abs") for name in called)
+    return computes or any(walk(node, ast.BinOp))
 
 
 def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
@@ -297,7 +286,7 @@ def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
@@ -321,9 +310,9 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             continue
         names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
         names = {name for name in names if not _is_number(roles, name, added)}
-        cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
+        cut = any(last_part(name) in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
-        if names and not cut and not read and not _set_anew(roles, added):
+        if names and not cut and not read and not _starts_in(roles, added.target, added.loops):
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
@@ -335,17 +324,13 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
 
 def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
     """Say whether a name was last assigned a plain number, such as a count that the loss is divided by."""
-    made = [
-        assignment
-        for assignment in roles.assignments_by_name.get((added.function, name), [])
-        if assignment.order <= added.order
-    ]
-    return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
+    made = roles.made_before(name, added)
+    return bool(made) and bool({last_part(call) for call in calls_in(made[-1].value)} & NUMBERS_FROM)
 
 
 def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
     """Yield sums of losses that a function which trains as well adds up after `eval()`, with gradients on."""
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     for made in roles.script.assignments:
         if not is_running_sum(made) or not made.loops or made.function not in training:
             continue
@@ -366,9 +351,7 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
         step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
         arg = call.node.args[0] if call.node.args else None
         returned = values_returned(step)
-        names = {
-            part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
-        }
+        names = {part.id for value in returned if value is not None for part in walk(value, ast.Name)}
         if isinstance(arg, ast.Name) and arg.id in names and call.owner.startswith("self."):
             source = roles.source_of(arg, call)
             if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
@@ -379,25 +362,22 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
     """Yield where evaluation with gradients on adds up or lists values with their graphs."""
-    kept = [
-        (made.target, made.value, made.line, made.order, made.loops, made.function)
-        for made in roles.script.assignments
-        if is_running_sum(made)
+    sums = [made for made in roles.script.assignments if is_running_sum(made)]
+    appends = [call for call in roles.script.named("append") if call.node.args]
+    kept: list[tuple[str, ast.expr, Assignment | Call]] = [
+        *((made.target, made.value, made) for made in sums),
+        *((call.owner, call.node.args[0], call) for call in appends),
     ]
-    kept += [
-        (call.owner, call.node.args[0], call.line, call.order, call.loops, call.function)
-        for call in roles.script.named("append")
-        if call.node.args
-    ]
-    for target, value, line, order, loops, function in kept:
+    for target, value, at in kept:
+        loops, function = at.loops, at.function
         if not loops or not roles.trains_by_hand or not roles.evaluates(function) or _starts_in(roles, target, loops):
             continue
-        before = [call for call in roles.script.calls if call.function == function and call.order <= order]
+        before = [call for call in roles.script.calls if call.function == function and call.order <= at.order]
         on = bool(before) and not roles.gradients_off(before[-1])
-        of_model = SWITCHES & {name.rpartition(".")[2] for name in calls_in(value)}
-        if on and not of_model and carries_graph(roles, value, function, order):
+        of_model = SWITCHES & {last_part(name) for name in calls_in(value)}
+        if on and not of_model and carries_graph(roles, value, function, at.order):
             says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
-            yield fault("losses_kept", line, "certain", says, fix="compute it under torch.no_grad()")
+            yield fault("losses_kept", at.line, "certain", says, fix="compute it under torch.no_grad()")
 
 
 def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
@@ -415,14 +395,14 @@ def _given_to(backward: Call) -> list[ast.expr]:
 
 def _names_of(node: ast.expr) -> set[str]:
     """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
-    attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    attributes = {dotted(part) for part in walk(node, ast.Attribute)}
     return attributes | (names_in(node) - {"self"})
 
 
 def _names_of_loss(node: ast.AST) -> set[str]:
     """Return the names of a loss in an expression, and not those of what a function makes it from."""
     if isinstance(node, ast.Call):
-        given = dotted(node.func).rpartition(".")[2] in SAME_VALUES or "scale" in dotted(node.func)
+        given = last_name(node) in SAME_VALUES or "scale" in dotted(node.func)
         parts: list[ast.AST] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += node.args if given else []
     elif isinstance(node, ast.Name | ast.Attribute):
@@ -432,33 +412,22 @@ def _names_of_loss(node: ast.AST) -> set[str]:
     return set[str]().union(*map(_names_of_loss, parts))
 
 
-def _set_anew(roles: Roles, added: Assignment) -> bool:
-    """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
-    return any(
-        made.target == added.target and not is_running_sum(made) and made.loops == added.loops
-        for made in roles.script.assignments
-        if made.function == added.function
-    )
-
-
 def _is_detached(roles: Roles, name: str, call: Call) -> bool:
     source = roles.source_of(ast.Name(name), call)
-    return any(text.rpartition(".")[2] in ("item", "detach") for text in calls_in(source))
+    return any(last_part(text) in ("item", "detach") for text in calls_in(source))
 
 
 def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
     """The sample of an encoder's mean and deviation is made without gradients, so the encoder learns nothing by it."""
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         for block in ast.walk(function):
             off = isinstance(block, ast.With) and any("no_grad" in ast.unparse(item) for item in block.items)
-            for made in (part for part in ast.walk(block) if isinstance(part, ast.Assign) and off):
+            for made in (part for part in walk(block, ast.Assign) if off):
                 text, later = ast.unparse(made.value), getattr(block, "end_lineno", 0) or 0
                 name = dotted(made.targets[0])
-                read_here = {part.id for part in ast.walk(made.value) if isinstance(part, ast.Name)}
-                inside = {dotted(part.targets[0]) for part in ast.walk(block) if isinstance(part, ast.Assign)}
-                inside |= {dotted(part) for part in ast.walk(block) if isinstance(part, ast.Name) and _is_set(part)}
+                read_here = {part.id for part in walk(made.value, ast.Name)}
+                inside = {dotted(part.targets[0]) for part in walk(block, ast.Assign)}
+                inside |= names_set(block)
                 of_encoder = "randn" in text and re.search(r"\bmu\b|mean", text) and re.search(r"var|std|sigma", text)
                 from_outside = not read_here & inside
                 others = [part for part in read_here if not OF_GAUSSIAN.search(part)]
@@ -469,10 +438,6 @@ def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
                 if of_encoder and from_outside and read and not others:
                     says = f"{name} is sampled without gradients: the loss behind it does not reach the encoder"
                     yield fault("sampled_without_gradient", made.lineno, "likely", says)
-
-
-def _is_set(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 def carries_graph(
@@ -487,7 +452,7 @@ def carries_graph(
             return isinstance(made.value, ast.Call) and _part_carries(roles, made.value, made.place, depth - 1)
         return made is not None and carries_graph(roles, made.value, function, made.order, depth - 1)
     if isinstance(node, ast.Call):
-        method = dotted(node.func).rpartition(".")[2]
+        method = last_name(node)
         if method in WITHOUT_GRADIENT:
             return False
         if roles.calls_model(node) or isinstance(roles.definitions.get(method), ast.FunctionDef):
@@ -515,7 +480,7 @@ def _is_plain(node: ast.Attribute | ast.Subscript) -> bool:
     """Say whether a part has no gradient: `x.shape`, or the indices of `x.max(1)`."""
     if isinstance(node, ast.Attribute):
         return node.attr in PLAIN_ATTRIBUTES
-    method = dotted(node.value).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
+    method = called_name(node.value)
     return method in ("max", "min", "topk", "sort") and constant_of(node.slice) == 1
 
 
@@ -531,17 +496,9 @@ def is_running_sum(made: Assignment) -> bool:
     """Say whether an assignment adds to what the name held: `x += y`, `x = x + y` or `x = 0.9 * x + 0.1 * y`."""
     if made.adds:
         return True
-    value = made.value
-    terms = _terms(value) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
-    factors = [part for term in terms for part in _factors(term)]
+    terms = operands(made.value, ast.Add) if is_operation(made.value, ast.Add) else []
+    factors = [part for term in terms for part in operands(term, ast.Mult)]
     return made.target in map(dotted, factors)
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    """Return what an expression is the sum of."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [*_terms(node.left), *_terms(node.right)]
-    return [node]
 
 
 def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -> bool:
@@ -549,7 +506,7 @@ def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -
     if roles.calls_model(node):
         call = roles.call_of(node)
         return place in (None, 0) and call is not None and not roles.gradients_off(call)
-    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    helper = roles.definitions.get(last_name(node))
     return isinstance(helper, ast.FunctionDef) and _returns_graph(roles, helper, place, depth)
 
 
@@ -557,7 +514,7 @@ def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
     """Return what a method of a tensor, a function of PyTorch or a loss is called on; nothing for other functions."""
     name = dotted(node.func)
     of_library = re.match(r"(?:torch|F|nn)\.", name) or name in roles.losses
-    if of_library or LOSS_NAME.search(name.rpartition(".")[2]):
+    if of_library or LOSS_NAME.search(last_part(name)):
         listed = [arg.elts if isinstance(arg, ast.List | ast.Tuple) else [arg] for arg in node.args]
         return [part for parts in listed for part in parts]
     return [node.func.value] if isinstance(node.func, ast.Attribute) else []
@@ -565,17 +522,8 @@ def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
 
 def _returns_graph(roles: Roles, helper: ast.FunctionDef, place: int | None, depth: int) -> bool:
     """Say whether a function of this file returns a value with a graph, as the part of a tuple where one is asked."""
-    inside = next(
-        (call.function for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name), helper.name
-    )
-    returned = [*filter(None, values_returned(helper))]
-    for value in returned:
-        part: ast.expr | None = value
-        if place is not None:
-            part = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-        if part is not None and carries_graph(roles, part, inside, depth=depth - 1):
-            return True
-    return False
+    parts = [part for value in values_returned(helper) if (part := part_of(value, place)) is not None]
+    return any(carries_graph(roles, part, roles.path_of(helper.name), depth=depth - 1) for part in parts)
 
 
 class Gradients:
@@ -587,8 +535,6 @@ class Gradients:
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
         self._known: dict[tuple[str, str], Gradient] = {}
-        aliases = (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.alias))
-        self._imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
     def of(self, node: ast.expr, function: str, depth: int = MAX_STEPS_TO_A_CUT) -> Gradient:
         """Return what is known of the gradient of an expression in a function."""
@@ -625,7 +571,7 @@ class Gradients:
 
     def _is_weight(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter that weights something: by its name, or by a number as its default."""
-        definition = self._roles.definitions.get(function.rpartition(".")[2])
+        definition = self._roles.definitions.get(last_part(function))
         if not isinstance(definition, ast.FunctionDef) or name not in parameters_of(definition):
             return False
         optional = zip(reversed(parameters_of(definition)), reversed(definition.args.defaults), strict=False)
@@ -652,7 +598,7 @@ class Gradients:
             return ""  # what is written into it may have one
         known = [self._of_made(part, depth) for part in made]
         known += [self._joined_gradient(call.node.args, function, depth) for call in own if call.method in FILLS]
-        definition = roles.definitions.get(function.rpartition(".")[2])
+        definition = roles.definitions.get(last_part(function))
         known += [""] if name in parameters_of(definition) and not self._is_weight(name, function) else []
         through = self._loops_over(name, function)
         known += ["data" if LOADER.search(dotted(_innermost(loop))) else "" for loop in through]
@@ -662,7 +608,7 @@ class Gradients:
 
     def _of_made(self, made: Assignment, depth: int) -> Gradient:
         """Return what is known of an assigned value: in a block without gradients it has none."""
-        calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call)]
+        calls = [*walk(made.value, ast.Call)]
         inside = [call for call in map(self._roles.call_of, calls) if call is not None]
         if any(self._roles.turned_off(call.guards) for call in inside):
             return "cut" if any(self._calls_trained(call) for call in inside) else "data"
@@ -676,17 +622,12 @@ class Gradients:
 
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
         """Return what the loops of a function go through that set a name."""
-        definition = self._roles.definitions.get(function.rpartition(".")[2], self._roles.script.tree)
-        return [
-            node.iter
-            for node in ast.walk(definition)
-            if isinstance(node, ast.For | ast.comprehension)
-            and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.target))
-        ]
+        definition = self._roles.definitions.get(last_part(function), self._roles.script.tree)
+        return [node.iter for node in walk(definition, ast.For, ast.comprehension) if name in names_in(node.target)]
 
     def _of_call(self, node: ast.Call, function: str, depth: int) -> Gradient:
         name = ast.unparse(node.func)
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        given = arguments_of(node)
         asked = any(keyword.arg in ("requires_grad", None) for keyword in node.keywords)
         if asked or self._roles.calls_model(node):
             return ""
@@ -716,11 +657,9 @@ class Gradients:
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""
-        names = [node for node in ast.walk(helper) if isinstance(node, ast.Name)]
-        own = {name.id for name in names if isinstance(name.ctx, ast.Store)} | {*parameters_of(helper)}
-        read = {name.id for name in names if isinstance(name.ctx, ast.Load)} - own - self._imported
+        read = names_read(helper) - names_set(helper) - {*parameters_of(helper)} - self._roles.imported
         unknown = {name for name in read if not hasattr(builtins, name) and not self._is_constant(name)}
-        return bool(unknown) or any(name.rpartition(".")[2][:1].isupper() for name in calls_in(helper))
+        return bool(unknown) or any(last_part(name)[:1].isupper() for name in calls_in(helper))
 
     def _is_constant(self, name: str) -> bool:
         """Say whether a name of the file stands for constants alone."""

@@ -10,7 +10,20 @@ from typing import Literal, NamedTuple
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import (
+    Call,
+    arguments_of,
+    called_name,
+    constant_of,
+    dotted,
+    is_operation,
+    keywords_of,
+    last_name,
+    last_names,
+    last_part,
+    past_methods,
+    walk,
+)
 from mldebug_mcp.script.facts import Facts, is_hiding
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles, entries_of
@@ -22,6 +35,8 @@ CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
 PADS = re.compile(
     r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
 )
+OTHER_FORMS = ("view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute")
+"""Methods after which labels, or the outputs for them, are the same in another form."""
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
 TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
@@ -47,41 +62,33 @@ RESIZES = ("resize_token_embeddings", "setup_chat_format", "resize", "smart_toke
 def labels_shifted(roles: Roles) -> Iterator[Fault]:
     """Labels are shifted twice, or not at all."""
     for call in roles.script.calls:
-        if call.name == "dict":
+        labels, ids = call.argument("labels"), call.argument("input_ids", 0)
+        if call.name == "dict" or labels is None or ids is None:
             continue
-        labels, ids = call.keywords.get("labels"), call.keywords.get("input_ids")
-        ids = ids if ids is not None else call.node.args[0] if call.node.args else None
-        if (
-            labels is not None
-            and ids is not None
-            and _cut(roles, labels, call) == "first"
-            and _cut(roles, ids, call) == "last"
-        ):
+        if (_cut(roles, labels, call), _cut(roles, ids, call)) == ("first", "last"):
             says = "labels are shifted by one here, and a model that takes `labels` shifts them again"
             yield fault("shifted_twice", call.line, "certain", says)
     for call in roles.script.calls:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
-        outputs, targets = (roles.source_of(_base(argument), call) for argument in call.node.args[:2])
-        target = _alias(roles, _base(call.node.args[1]), call)
+        outputs, targets = (
+            roles.source_of(past_methods(argument, OTHER_FORMS), call) for argument in call.node.args[:2]
+        )
+        target = _alias(roles, past_methods(call.node.args[1], OTHER_FORMS), call)
         parts = (*call.node.args[:2], outputs, targets)
-        bases = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
-        wanted = _base(call.node.args[1])
-        if (
-            isinstance(wanted, ast.Subscript)
-            and ast.unparse(wanted) in bases
-            and re.search(r"\b1:\]", ast.unparse(wanted))
-        ):
-            says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same"
-            line = outputs.lineno
-            yield fault("not_shifted", line, "likely", says, lines=(call.line,))
+        bases = [ast.unparse(past_methods(part, OTHER_FORMS)) for part in getattr(outputs, "args", ())]
+        wanted = past_methods(call.node.args[1], OTHER_FORMS)
+        text = ast.unparse(wanted) if isinstance(wanted, ast.Subscript) else ""
+        if text in bases and re.search(r"\b1:\]", text):
+            says = f"the model is given {text}, and the loss asks it for the same"
+            yield fault("not_shifted", outputs.lineno, "likely", says, lines=(call.line,))
             continue
         sliced = any("[" in ast.unparse(part) for part in parts)
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
         of_features |= _is_given_with_others(outputs, target.id) and not _is_of_tokens(roles, call)
-        given = [*outputs.args, *(keyword.value for keyword in outputs.keywords)]
+        given = arguments_of(outputs)
         inputs = {dotted(_alias(roles, expr, call)) for expr in given}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
         if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
@@ -109,7 +116,7 @@ def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
     """Say whether a model of this file is made of parts that are of neither PyTorch nor Transformers."""
     name = dotted(outputs.func)
     own = roles.definitions.get(call.function.partition(".")[0]) if name == "self" else roles.class_of(name)
-    made = {dotted(node) for node in ast.walk(own) if isinstance(node, ast.Call)} if own is not None else set()
+    made = {dotted(node) for node in walk(own, ast.Call)} if own is not None else set()
     classes = {part for part in made if part[:1].isupper() and part not in roles.definitions}
     return any(
         not roles.is_imported_from("torch", part) and not roles.is_imported_from("transformers", part)
@@ -119,17 +126,8 @@ def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
 
 def _shifts_inside(module: ast.ClassDef) -> bool:
     """Say whether a model leaves out the last place of something, as one does that shifts its own inputs."""
-    ends = [constant_of(node.upper) for node in ast.walk(module) if isinstance(node, ast.Slice) and node.lower is None]
+    ends = [constant_of(node.upper) for node in walk(module, ast.Slice) if node.lower is None]
     return -1 in ends
-
-
-def _base(node: ast.expr) -> ast.expr:
-    """Return what is reshaped in an expression."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
-        "view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute",
-    ):  # fmt: skip
-        node = node.func.value
-    return node
 
 
 def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
@@ -152,12 +150,11 @@ def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOW
 
 def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
     """A data set or collator shifts the labels by one, and a model that takes `labels` does so again."""
-    if not _is_causal(roles) or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
+    causal = any(CAUSAL.search(call.name) for call in roles.script.calls)
+    if not causal or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
         return
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
+    for function in walk(roles.script.tree, ast.FunctionDef):
+        inside = [call for call in roles.script.calls if last_part(call.function) == function.name]
         within = inside[-1] if inside else _no_call(roles, function)
         for node in ast.walk(function):
             for inputs, labels in _pairs(node):
@@ -191,10 +188,6 @@ def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
                 line = call.line if "labels" in call.keywords else targets.shifts[-1]
                 yield fault("shifted_twice", line, "certain", says, fix="shift in one place alone")
                 break
-
-
-def _is_causal(roles: Roles) -> bool:
-    return any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
@@ -232,7 +225,7 @@ def _gives_labels(roles: Roles) -> bool:
 
 def _no_call(roles: Roles, function: ast.FunctionDef) -> Call:
     """Return the end of a function that calls nothing."""
-    inside = [made for made in roles.script.assignments if made.function.rpartition(".")[2] == function.name]
+    inside = [made for made in roles.script.assignments if last_part(made.function) == function.name]
     name, order = (inside[-1].function, inside[-1].order) if inside else (function.name, 0)
     return Call("", ast.Call(ast.Name(""), [], []), function.lineno, order, (), name, (), ())
 
@@ -295,33 +288,24 @@ def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:
         return {}
     return {
         **({"weight": node.args[0]} if node.args else {}),
-        **{keyword.arg: keyword.value for keyword in node.keywords if keyword.arg},
+        **keywords_of(node),
     }
 
 
 def _is_of_tokens(roles: Roles, call: Call) -> bool:
     """Say whether a loss has a target for each place of a sequence: both are made flat, or classes put second."""
     outputs, targets = (roles.source_of(arg, call) for arg in call.node.args[:2])
-    flat = [isinstance(node, ast.Call) and dotted(node).rpartition(".")[2] in FLATTENS for node in (outputs, targets)]
-    second = isinstance(outputs, ast.Call) and dotted(outputs).rpartition(".")[2] in (
-        "transpose",
-        "permute",
-        "swapaxes",
-    )
+    flat = [called_name(node) in FLATTENS for node in (outputs, targets)]
+    second = called_name(outputs) in ("transpose", "permute", "swapaxes")
     return all(flat) or second
 
 
 def _is_masked(roles: Roles, call: Call) -> bool:
     """Say whether a mask picks what the loss is given: `logits[mask]`."""
-    sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
-    picked = [
-        node.slice
-        for part in (*call.node.args[:2], *sources)
-        for node in ast.walk(part)
-        if isinstance(node, ast.Subscript)
-    ]
+    sources = [roles.source_of(past_methods(arg, OTHER_FORMS), call) for arg in call.node.args[:2]]
+    picked = [node.slice for part in (*call.node.args[:2], *sources) for node in walk(part, ast.Subscript)]
     inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
-    joined = any(isinstance(place, ast.BinOp) and isinstance(place.op, ast.BitAnd | ast.BitOr) for place in picked)
+    joined = any(is_operation(place, ast.BitAnd, ast.BitOr) for place in picked)
     return inverted or joined or any(isinstance(place, ast.Name | ast.Compare) for place in picked)
 
 
@@ -339,7 +323,7 @@ def _padded_targets(roles: Roles, call: Call) -> str:
     named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
     target = call.node.args[1]
     cut = "1:" in ast.unparse(roles.source_of(target, call)) or any(
-        _cut(roles, part, call) == "first" for part in (target, _base(target))
+        _cut(roles, part, call) == "first" for part in (target, past_methods(target, OTHER_FORMS))
     )
     returned = [pair for node in ast.walk(roles.script.tree) for pair in _returned_pairs(node)]
     cut = cut or any("1:" in ast.unparse(labels) and ":-1" in ast.unparse(inputs) for inputs, labels in returned)
@@ -353,7 +337,7 @@ def _returned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _repeats_padding(node: ast.AST) -> bool:
     """Say whether a list of padding is repeated: `[PAD] * (longest - len(row))`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not is_operation(node, ast.Mult):
         return False
     sides = [side for side in (node.left, node.right) if isinstance(side, ast.List) and len(side.elts) == 1]
     return any("pad" in ast.unparse(side).lower() for side in sides)
@@ -361,11 +345,8 @@ def _repeats_padding(node: ast.AST) -> bool:
 
 def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
     """Labels are padded with one value, and the loss ignores another."""
-    ignored = {
-        constant_of(call.keywords["ignore_index"]): call
-        for call in roles.script.calls
-        if "ignore_index" in call.keywords
-    }
+    losses = [call for call in roles.script.calls if "ignore_index" in call.keywords]
+    ignored = {call.constant("ignore_index"): call for call in losses}
     if len(ignored) != 1:
         return
     index, loss = next(iter(ignored.items()))
@@ -373,8 +354,7 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
         return
     for call in roles.script.named("pad_sequence", "full", "full_like"):
         value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
-        used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
-        of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
+        of_labels = any(re.search(r"label|target|tag|^y", made.last) for made in roles.holders_of(call.node))
         if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
             value = 0 if "padding_value" not in call.keywords else None
         if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
@@ -407,8 +387,8 @@ def _is_not_padding(roles: Roles, node: ast.expr) -> bool:
             break
     if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Invert):
         return False
-    name = dotted(node.operand).rpartition(".")[2]
-    made = [assignment.value for assignment in roles.script.assignments if assignment.target == name]
+    name = last_name(node.operand)
+    made = [assignment.value for assignment in roles.script.made(name)]
     equal = [isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in made]
     return bool(re.search(r"^(?:is_)?pad(?:s|ded|ding)?(?:_mask)?$", name)) and bool(made) and all(equal)
 
@@ -444,23 +424,19 @@ def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
 
 def _is_mask(roles: Roles, call: Call) -> bool:
     """Say whether one triangle alone is what a mask is made of, or what hides scores."""
-    made = [
-        assignment
-        for assignment in roles.script.assignments
-        if any(part is call.node for part in ast.walk(assignment.value))
-    ]
+    made = roles.holders_of(call.node)
     if any(len(TRIANGLE.findall(ast.unparse(assignment.value))) > 1 for assignment in made):
         return False
-    names = {assignment.target.rpartition(".")[2] for assignment in made}
-    named = [*names, call.function.rpartition(".")[2]]
+    names = {assignment.last for assignment in made}
+    named = [*names, last_part(call.function)]
     for other in roles.script.calls:
-        parts = {id(part): dotted(part).rpartition(".")[2] for arg in other.node.args for part in ast.walk(arg)}
+        parts = {id(part): last_name(part) for arg in other.node.args for part in ast.walk(arg)}
         hides = other.method in ("masked_fill", "masked_fill_", "where", "register_buffer", "masked_scatter")
         if hides and (id(call.node) in parts or names & set(parts.values())):
             return True
         for keyword, value in other.keywords.items():
             inside = [*ast.walk(value)]
-            if any(part is call.node or dotted(part).rpartition(".")[2] in names - {""} for part in inside):
+            if any(part is call.node or last_name(part) in names - {""} for part in inside):
                 named.append(keyword)
     return any(re.search(r"mask|causal", name) for name in named)
 
@@ -540,24 +516,14 @@ class Fill:
 
 def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
     """Labels are ignored where the inputs are masked, so that the loss is that of places which the model sees."""
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         fills = list(fills_in(function))
-        hidden = [fill for fill in fills if _is_mask_token(fill.value)]
+        hidden = [(fill, _conditions_of(function, fill)) for fill in fills if _is_mask_token(fill.value)]
         for fill in fills if hidden else ():
             if not _is_ignored(roles, fill.value):
                 continue
-            holds = _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
-            other = next(
-                (
-                    hidden_fill
-                    for hidden_fill in hidden
-                    if holds
-                    <= _mask_conditions(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
-                ),
-                None,
-            )
+            holds = _conditions_of(function, fill)
+            other = next((masked for masked, conditions in hidden if holds <= conditions), None)
             if other is not None:
                 says = f"labels are ignored where line {other.line} masks the inputs: the loss is that of what is shown"
                 yield fault("ignored_where_masked", fill.line, "likely", says)
@@ -571,7 +537,7 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
             if isinstance(place, ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp | ast.Compare):
                 yield Fill(place, True, node.value, node.lineno)
         elif isinstance(node, ast.Call):
-            method = dotted(node.func).rpartition(".")[2]
+            method = last_name(node)
             if method in ("masked_fill", "masked_fill_") and len(node.args) == 2:
                 yield Fill(node.args[0], True, node.args[1], node.lineno)
             elif method == "where" and len(node.args) == 3 and dotted(node.func).partition(".")[0] in LIBRARIES:
@@ -581,14 +547,18 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
 
 def _is_mask_token(value: ast.expr) -> bool:
     """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
-    names = [dotted(node).rpartition(".")[2] for node in ast.walk(value) if isinstance(node, ast.Name | ast.Attribute)]
+    names = last_names(value)
     return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
 
 
 def _is_ignored(roles: Roles, value: ast.expr) -> bool:
-    while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
+    while isinstance(value, ast.Call) and last_name(value) in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
     return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+
+
+def _conditions_of(function: ast.AST, fill: Fill) -> set[tuple[str, int, bool]]:
+    return _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
 
 
 def _mask_conditions(
@@ -607,9 +577,7 @@ def _mask_conditions(
     if not isinstance(mask, ast.Name):
         return {(ast.unparse(mask), 0, is_true)}
     made = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign | ast.AugAssign) and node.lineno < line and mask.id in _targets(node)
+        node for node in walk(function, ast.Assign, ast.AugAssign) if node.lineno < line and mask.id in _targets(node)
     ]
     last = max(made, key=lambda node: node.lineno, default=None)
     own = {(mask.id, last.lineno if last is not None else 0, is_true)}
@@ -729,7 +697,7 @@ def _scheduler(roles: Roles) -> _Scheduler | None:
         named = SCHEDULER.search(call.name)
         wanted = None if named is None else _wanted(roles, call, named[1], loaded=bool(named[2]))
         found |= {wanted.takes: wanted} if wanted is not None else {}
-    tests = (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.Compare))
+    tests = (node for node in walk(roles.script.tree, ast.Compare))
     compared = any("prediction_type" in ast.unparse(node) for node in tests) or roles.uses("register_to_config")
     compared = compared or any(
         isinstance(arg, ast.UnaryOp) for call in roles.script.named("step") for arg in call.node.args
@@ -745,14 +713,10 @@ def _wanted(roles: Roles, call: Call, name: str, *, loaded: bool) -> _Scheduler 
     setting = constant_of(roles.spelled_out(given))
     if isinstance(setting, str) and setting in _OF_SETTING:
         return _Scheduler((_OF_SETTING[setting],), call.line, f'prediction_type="{setting}"')
-    samples = any(other.owner == owner for owner in _owners(roles, call) for other in roles.script.named("step"))
+    owners = {made.target for made in roles.script.assignments if made.value is call.node}
+    samples = any(other.owner in owners for other in roles.script.named("step"))
     known = given is None and not loaded and samples
     return _Scheduler(("noise",), call.line, f"{name}, by default,") if known else None
-
-
-def _owners(roles: Roles, call: Call) -> set[str]:
-    """Return the names that a scheduler is given."""
-    return {made.target for made in roles.script.assignments if made.value is call.node}
 
 
 def _sides(roles: Roles, call: Call) -> tuple[ast.expr, ...]:
@@ -767,26 +731,19 @@ def squared_sides(node: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     """Return the sides of `((a - b) ** 2).mean()` and of `(a - b).pow(2).mean()`."""
     inner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "mean" else None
     inner = node.args[0] if inner is not None and dotted(inner) == "torch" and node.args else inner
-    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+    if is_operation(inner, ast.Pow):
         inner = inner.left
-    elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in ("pow", "square"):
-        inner = inner.func.value
+    elif called_name(inner) in ("pow", "square"):
+        inner = getattr(getattr(inner, "func", None), "value", None)
     else:
         return None
-    return (inner.left, inner.right) if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) else None
-
-
-def _bare(node: ast.expr) -> ast.expr:
-    """Return what stands before `.float()`, `.to(...)` and the like."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_VALUES:
-        node = node.func.value
-    return node
+    return (inner.left, inner.right) if is_operation(inner, ast.Sub) else None
 
 
 def _kind(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> Prediction | None:
     """Return what a side of a loss holds, None where it does not say."""
     source = _source(roles, node, call, samples)
-    if not isinstance(source, ast.BinOp) or not isinstance(source.op, ast.Sub):
+    if not is_operation(source, ast.Sub):
         return _plain_kind(source)
     left, right = (_plain_kind(_source(roles, end, call, samples)) or "sample" for end in (source.left, source.right))
     if {left, right} != {"noise", "sample"}:
@@ -799,13 +756,13 @@ def _plain_kind(source: ast.expr | None) -> Prediction | None:
         return "sample"
     if not isinstance(source, ast.Call):
         return None
-    is_velocity = dotted(source).rpartition(".")[2] == "get_velocity"
+    is_velocity = last_name(source) == "get_velocity"
     return "velocity" if is_velocity else "noise" if DRAWN.search(dotted(source)) else None
 
 
 def _source(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> ast.expr | None:
     """Return what a side of a loss was made by; the name of a sample that noise is added to; None if several things."""
-    node = _bare(node)
+    node = past_methods(node, _SAME_VALUES)
     for _ in range(MAX_NAMES):
         if (
             isinstance(node, ast.Name)
@@ -816,7 +773,7 @@ def _source(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> ast.ex
         values = roles.values_of(node, call)
         if len(values) > 1:
             return None
-        node = _bare(values[0])
+        node = past_methods(values[0], _SAME_VALUES)
     return None if isinstance(node, ast.Name) else node
 
 
@@ -825,7 +782,7 @@ def _is_drawn(roles: Roles, node: ast.expr, call: Call) -> bool:
 
 
 def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
+    return (node.left, node.right) if is_operation(node, ast.Mult) else None
 
 
 def _noised(roles: Roles, mixed: _Names) -> _Names:
@@ -841,7 +798,7 @@ def _mixed(roles: Roles) -> _Names:
     found: dict[str, set[str]] = {}
     for made in roles.script.assignments:
         value = made.value
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        if not is_operation(value, ast.Add):
             continue
         terms = [_factors(value.left), _factors(value.right)]
         weights = [ast.unparse(term[0]) for term in terms if term is not None]
@@ -859,7 +816,7 @@ def _integrated(roles: Roles) -> _Scheduler | None:
     for made in roles.script.assignments:
         value = made.value
         added = value if made.adds else None
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
+        if is_operation(value, ast.Add, ast.Sub):
             added = value.right if dotted(value.left) == made.target else added
         factors = _factors(added) if added is not None and made.loops else None
         sources = [*(factors or ())]
@@ -875,18 +832,13 @@ def _integrated(roles: Roles) -> _Scheduler | None:
 def _is_output(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> bool:
     """Say whether a side of a loss is what a model gives, as it is."""
     for _ in range(MAX_NAMES):
-        node = _bare(roles.source_of(node, call))
+        node = past_methods(roles.source_of(node, call), _SAME_VALUES)
         while isinstance(node, ast.Attribute | ast.Subscript):
-            node = _bare(node.value)
+            node = past_methods(node.value, _SAME_VALUES)
     if not isinstance(node, ast.Call) or not node.args:
         return False
-    return _kind(roles, node, call, samples) is None and dotted(node).partition(".")[0] not in (
-        "torch",
-        "F",
-        "np",
-        "nn",
-        "einops",
-    )
+    of_library = dotted(node).partition(".")[0] in ("torch", "F", "np", "nn", "einops")
+    return _kind(roles, node, call, samples) is None and not of_library
 
 
 def target_is_random(roles: Roles) -> Iterator[Fault]:
@@ -894,22 +846,18 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
     if len(roles.script.named(*DRAWS_NOISE)) < 2:
         return  # what the model is given is made with another draw
     for call in roles.script.calls:
-        drawn_here = [arg for arg in call.node.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS_NOISE]
+        drawn_here = [arg for arg in call.node.args[:2] if last_name(arg) in DRAWS_NOISE]
         if drawn_here and roles.loss_named(call, *ELEMENTWISE_LOSSES):
             says = "the target is drawn here: what the model is given was made with other numbers"
             yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         drawn = {
             node.targets[0].id: node.value.lineno
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and dotted(node.value).rpartition(".")[2] in DRAWS_NOISE
+            for node in walk(function, ast.Assign)
+            if isinstance(node.targets[0], ast.Name) and last_name(node.value) in DRAWS_NOISE
         }
         for name, line in drawn.items():
-            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            reads = [node for node in walk(function, ast.Name) if node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
             if len(reads) == 1 and _is_target(roles, function, reads[0]):
                 says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
@@ -920,7 +868,7 @@ def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
     """Say whether a name stands in a difference to the output of a model, or next to it in a loss."""
     for node in ast.walk(function):
         sides: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        if is_operation(node, ast.Sub):
             sides = [node.left, node.right]
         elif isinstance(node, ast.Call):
             call = roles.call_of(node)

@@ -12,14 +12,22 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
+    arguments_of,
+    called_name,
     calls_in,
-    calls_within,
     constant_of,
     dotted,
     exclude,
+    keywords_of,
+    last_name,
+    last_part,
+    method_of,
     names_in,
+    names_read,
+    only_value,
     parameters_of,
-    values_returned,
+    part_of,
+    walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
@@ -37,16 +45,8 @@ PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
 SIDES = (("train_dataset", "eval_dataset"), ("train_dataloaders", "val_dataloaders"))
 """The arguments for the rows of training and of evaluation: of Transformers, and of Lightning, by place as well."""
 KEEP_ROWS = (
-    "map",
-    "shuffle",
-    "with_format",
-    "remove_columns",
-    "rename_column",
-    "cast_column",
-    "batch",
-    "cache",
-    "prefetch",
-)
+    "map", "shuffle", "with_format", "remove_columns", "rename_column", "cast_column", "batch", "cache", "prefetch",
+)  # fmt: skip
 """Methods of data sets of Hugging Face and TensorFlow that return all rows."""
 LEAVE_ROWS_OUT = ("select", "take", "skip", "shard")
 """Those that return a part of them."""
@@ -202,20 +202,18 @@ def _loops_of(roles: Roles, function: str) -> set[str]:
 
 def _names_held_out(through: str) -> bool:
     """Say whether a loop goes through held-out rows as well: those of training are a reference, or compared."""
-    return any(HELD_OUT.search(name.rpartition(".")[2]) for name in re.findall(r"[\w.]++", through))
+    return any(HELD_OUT.search(last_part(name)) for name in re.findall(r"[\w.]++", through))
 
 
 def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
     """A helper is asked for held-out rows, and reads the split of a configuration, which is that of training."""
-    for function in roles.definitions.values():
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in roles.functions.values():
         for parameter in (*function.args.args, *function.args.kwonlyargs):
             default = constant_of(roles.settings.get(parameter.arg))
             if not isinstance(default, str) or not TRAINS.search(default):
                 continue
             asked = _asked_for(roles, function, parameter.arg)
-            held_out = sorted(name for name in asked if HELD_OUT.search(name) and not TRAINS.search(name))
+            held_out = sorted(name for name in asked if use_of(name) == "evaluate")
             elsewhere = [call for call in roles.script.calls if call.method != function.name]
             changed = any(isinstance(call.constant(parameter.arg), str) for call in elsewhere)
             if changed or not held_out:
@@ -239,20 +237,14 @@ def _asked_for(roles: Roles, function: ast.FunctionDef, parameter: str) -> set[s
 
 def _read_instead(function: ast.FunctionDef, name: str) -> ast.Attribute | None:
     """Return the setting of the name of a parameter that a call is given, where the parameter is compared alone."""
-    compared = [node for node in ast.walk(function) if isinstance(node, ast.Compare) and name in names_in(node)]
+    compared = [node for node in walk(function, ast.Compare) if name in names_in(node)]
     inside = {id(part) for node in compared for part in ast.walk(node)}
-    others = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+    others = [node for node in walk(function, ast.Name) if node.id == name]
     if any(id(node) not in inside for node in others):
         return None
-    given = (part for call in ast.walk(function) if isinstance(call, ast.Call) for part in _parts_given(call))
+    given = (part for call in walk(function, ast.Call) for arg in arguments_of(call) for part in ast.walk(arg))
     settings = [part for part in given if isinstance(part, ast.Attribute) and part.attr == name]
     return settings[0] if settings and not any(id(part) in inside for part in settings) else None
-
-
-def _parts_given(call: ast.Call) -> Iterator[ast.AST]:
-    """Yield all parts of what a call is given."""
-    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
-        yield from ast.walk(argument)
 
 
 def split_twice(roles: Roles) -> Iterator[Fault]:
@@ -260,7 +252,7 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
     splits: dict[str, Call] = {}
     for made in roles.script.assignments:
         value = made.value.value if isinstance(made.value, ast.Subscript) else made.value
-        call = roles.call_of(value) if isinstance(value, ast.Call) else None
+        call = roles.call_of(value)
         if call is None or call.method not in ("random_split", "train_test_split") or not call.node.args:
             continue
         owner, given = call.function.rpartition(".")[0], dotted(call.node.args[0])
@@ -290,16 +282,14 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
     """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
     drawn: dict[str, list[tuple[Assignment, ast.expr]]] = {}
     for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
-        found = _drawn_from(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
+        found = _drawn_from(roles, made.value) if use_of(made.last) else None
         if found is None or made.conditions or made.place is not None:
             continue
         rows, draw = found
-        within = Call("", ast.Call(rows, [], []), made.line, made.order, (), made.function, (), ())
-        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
+        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, made)}", []).append((made, draw))
     for same in drawn.values():
-        train = [(made, draw) for made, draw in same if TRAINS.search(made.target.rpartition(".")[2])]
-        held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        train = [(made, draw) for made, draw in same if TRAINS.search(made.last)]
+        held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.last)]
         seeded = train and held_out and SEEDED.search(ast.unparse(held_out[0][1]))
         if train and held_out and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held_out[0][1])):
             line, first = held_out[0][0].line, train[0][0].line
@@ -314,7 +304,7 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
         return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)
     if not isinstance(node, ast.Call) or not depth:
         return None
-    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    helper = roles.definitions.get(last_name(node))
     if helper is not None:
         return _drawn_by(roles, helper, node, depth - 1)
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -323,7 +313,7 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
 
 def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
     """Return the rows that a call of a library draws from, and the draw; None for another call."""
-    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
+    name, given = last_name(node), {keyword.arg for keyword in node.keywords}
     if name == "sample" and owner is not None and given & {"frac", "n"}:
         return owner, node
     of_random = owner is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", dotted(owner)))
@@ -335,8 +325,8 @@ def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, as
 
 def _drawn_by(roles: Roles, helper: ast.AST, node: ast.Call, depth: int) -> tuple[ast.expr, ast.expr] | None:
     """Return the rows that a function of this file is given and draws from, and its call; None for another function."""
-    returned = values_returned(helper)
-    found = _drawn_from(roles, returned[0], depth) if len(returned) == 1 and returned[0] is not None else None
+    value = only_value(helper)
+    found = _drawn_from(roles, value, depth) if value is not None else None
     parameters = parameters_of(helper)
     place = parameters.index(dotted(found[0])) if found is not None and dotted(found[0]) in parameters else None
     return (node.args[place], node) if place is not None and place < len(node.args) else None
@@ -346,7 +336,7 @@ def _draw_in(node: ast.expr) -> ast.Call | None:
     """Return the call that draws numbers of rows: `rng.permutation(n)[:k]`, `torch.randperm(n)`; None for others."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    is_draw = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in PERMUTES
+    is_draw = isinstance(node, ast.Call) and last_name(node) in PERMUTES
     return node if is_draw and isinstance(node, ast.Call) else None
 
 
@@ -358,14 +348,13 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
             helpers.setdefault(id(made.value), []).append(made)
     for parts in helpers.values():
         call = parts[0].value
-        helper = roles.definitions.get(dotted(call).rpartition(".")[2])
-        returned = values_returned(helper)
-        value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
-        if value is None or len(value.elts) < len(parts):
+        helper = roles.definitions.get(last_name(call))
+        value = only_value(helper)
+        if not isinstance(value, ast.Tuple) or len(value.elts) < len(parts):
             continue
-        named = {part.target.rpartition(".")[2]: value.elts[part.place or 0] for part in parts}
+        named = {part.last: value.elts[part.place or 0] for part in parts}
         train = [node for name, node in named.items() if TRAINS.search(name)]
-        held_out = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
+        held_out = [node for name, node in named.items() if use_of(name) == "evaluate"]
         whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
         if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held_out):
             says = f"{next(iter(whole))} is returned whole for training, and a part of it is held out"
@@ -382,10 +371,10 @@ def unused_split(roles: Roles) -> Iterator[Fault]:
     if not any(call.owner and call.method == "eval" for call in roles.script.calls) or len(loaders_of(roles)) < 2:
         return
     for made in roles.script.assignments:
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         if call is None or call.method not in ("random_split", "train_test_split") or made.place is None:
             continue
-        last = made.target.rpartition(".")[2]
+        last = made.last
         if HELD_OUT.search(last) and not roles.reads.get(last) and not re.search(r"^_|test", last):
             says = f"{made.target} is held out and never read: what is evaluated are other rows"
             yield fault("same_data", made.line, "likely", says)
@@ -395,8 +384,7 @@ def loaders_read(trace: Trace, *, trains: bool) -> list[Object]:
     """Return the loaders that loops which train go through, or loops without gradients."""
     found = []
     for event in trace.of("iterate"):
-        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
-        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
+        inside = [other for other in trace.of("backward", "forward") if other.is_within(event)]
         learns = any(other.action == "backward" for other in inside)
         judged = not learns and any(other.gradients is False for other in inside)
         found += [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
@@ -427,20 +415,17 @@ def loaders_of(roles: Roles) -> list[Loader]:
     for call in roles.script.named("DataLoader"):
         dataset = call.node.args[0] if call.node.args else call.keywords.get("dataset")
         if dataset is not None:
-            names = [
-                *_names(roles, call, parents),
-                call.function.rpartition(".")[2],
-                dotted(dataset).rpartition(".")[2],
-            ]
-            names = [name for name in names if name]
-            uses = [use for use in map(_use, names) if use]
+            near = (*_names(roles, call, parents), last_part(call.function), last_name(dataset))
+            names = [name for name in near if name]
+            uses = [use for use in map(use_of, names) if use]
             shuffles = call.constant("shuffle") is True
             use = uses[0] if uses else "train" if shuffles else None
             found.append(Loader(call, names[0] if names else "", use, dataset))
     return found
 
 
-def _use(name: str) -> Literal["train", "evaluate"] | None:
+def use_of(name: str) -> Literal["train", "evaluate"] | None:
+    """Return what rows, or a loader, are for by a name; None where it does not tell."""
     if TRAINS.search(name):
         return "train"
     return "evaluate" if HELD_OUT.search(name) else None
@@ -461,33 +446,29 @@ def _names(roles: Roles, call: Call, parents: dict[int, ast.AST]) -> Iterator[st
             yield from (
                 made.target
                 for made in roles.script.assignments
-                if made.place == place
-                and isinstance(made.value, ast.Call)
-                and dotted(made.value).rpartition(".")[2] == call.function.rpartition(".")[2]
+                if made.place == place and last_part(made.made_by) == last_part(call.function) != ""
             )
-        yield from (made.target.rpartition(".")[2] for made in roles.script.assignments if made.value is node)
+        yield from (made.last for made in roles.script.assignments if made.value is node)
         node = parent
 
 
-def definition_of(roles: Roles, node: ast.expr, call: Call) -> Assignment | None:
+def definition_of(roles: Roles, node: ast.expr, call: Call | Assignment) -> Assignment | None:
     """Return the one assignment that made a name or attribute of `self` before a call; None where several may have."""
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     owner = call.function.rpartition(".")[0]
     if isinstance(node, ast.Attribute) and not (name.startswith("self.") and owner):
         return None
-    made = [assignment for assignment in roles.script.assignments if assignment.target == name]
+    made = roles.script.made(name)
     if isinstance(node, ast.Attribute):
         made = [assignment for assignment in made if assignment.function.startswith(f"{owner}.")]
     else:
-        own = [
-            assignment for assignment in made if assignment.function == call.function and assignment.order <= call.order
-        ]
+        own = roles.made_before(name, call)
         shadowed = call.function and roles.is_parameter(name, call.function)
         made = own or ([] if shadowed else [assignment for assignment in made if not assignment.function])
     return made[0] if len(made) == 1 and not made[0].adds and not made[0].conditions else None
 
 
-def line_of_rows(roles: Roles, node: ast.expr, call: Call) -> int:
+def line_of_rows(roles: Roles, node: ast.expr, call: Call | Assignment) -> int:
     """Return where the rows of a loader are chosen: in the function that gives them, else where they are named."""
     made = definition_of(roles, node, call)
     inside = _returned_by(roles, made) if made is not None else None
@@ -498,19 +479,16 @@ def line_of_rows(roles: Roles, node: ast.expr, call: Call) -> int:
 
 def _returned_by(roles: Roles, made: Assignment) -> tuple[ast.expr, Call] | None:
     """Return what a function of this file gives for a part of what is unpacked, and where; None where that varies."""
-    helper = roles.definitions.get(dotted(made.value).rpartition(".")[2]) if isinstance(made.value, ast.Call) else None
+    helper = roles.helper(made.value)
     if made.place is None or not isinstance(helper, ast.FunctionDef):
         return None
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
-    if not isinstance(value, ast.Tuple) or made.place >= len(value.elts):
-        return None
-    inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name]
+    value = part_of(only_value(helper), made.place)
+    inside = [call for call in roles.script.calls if last_part(call.function) == helper.name]
     end = replace(inside[-1], order=inside[-1].order + 1) if inside else None
-    return (value.elts[made.place], end) if end is not None else None
+    return (value, end) if value is not None and end is not None else None
 
 
-def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOLLOWED) -> str:
+def rows_of(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int = MAX_STEPS_FOLLOWED) -> str:
     """Return a text that is the same for two expressions if they are the same rows, however these are transformed."""
     made = definition_of(roles, node, call) if depth else None
     if made is not None:
@@ -518,8 +496,7 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
         if inside is not None:
             return f"{rows_of(roles, *inside, depth - 1)} of call {id(made.value)}"
         part = "" if made.place is None else f"[{made.place}]"
-        within = Call("", call.node, made.line, made.order, (), made.function, (), ())
-        return rows_of(roles, made.value, within, depth - 1) + part
+        return rows_of(roles, made.value, made, depth - 1) + part
     if isinstance(node, ast.Call):
         return _rows_of_call(roles, node, call, depth)
     if isinstance(node, ast.Subscript):
@@ -527,7 +504,7 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
     return _rows_as_written(roles, node, call, depth)
 
 
-def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> str:
+def _rows_as_written(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int) -> str:
     """Return the text of an expression other than a call, without one definition."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
@@ -535,49 +512,37 @@ def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> st
     if isinstance(node, ast.List | ast.Dict):
         return f"#{id(node)}"
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-    set_at = [
-        assignment.order
-        for assignment in roles.script.assignments
-        if name and assignment.target == name and assignment.order <= call.order
-    ]
+    set_at = [made.order for made in roles.script.made(name) if made.order <= call.order] if name else []
     return repr(node.value) if isinstance(node, ast.Constant) else f"{call.function}:{ast.unparse(node)}@{set_at[-1:]}"
 
 
-def _rows_of_call(roles: Roles, node: ast.Call, call: Call, depth: int) -> str:
+def _rows_of_call(roles: Roles, node: ast.Call, call: Call | Assignment, depth: int) -> str:
     name = dotted(node.func)
     own = roles.definitions.get(name)
-    parameters = []
-    if isinstance(own, ast.ClassDef):
-        start = next((part for part in own.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
-        parameters = [parameter.arg for parameter in start.args.args[1:]] if start else []
+    parameters = parameters_of(own) if isinstance(own, ast.ClassDef) else []
     given = [(parameters[place] if place < len(parameters) else "", arg) for place, arg in enumerate(node.args)]
     given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
     kept = [arg for parameter, arg in given if not CHANGES_VIEW.search(parameter)]
     plain = all(isinstance(arg, ast.Constant) and not isinstance(arg.value, str) for arg in kept)
     drawn = isinstance(own, ast.FunctionDef) or (isinstance(own, ast.ClassDef) and _draws_rows(own))
-    if plain or drawn or not READS.search(name.rpartition(".")[2]):
+    if plain or drawn or not READS.search(last_part(name)):
         return f"{name}#{id(node)}"
-    if name.rpartition(".")[2] == "Subset" and len(kept) == 2:
+    if last_part(name) == "Subset" and len(kept) == 2:
         return f"{rows_of(roles, kept[0], call, depth)}[{rows_of(roles, kept[1], call, depth)}]"
     return f"{name}({', '.join(rows_of(roles, arg, call, depth) for arg in kept)})"
 
 
 def _draws_rows(own: ast.ClassDef) -> bool:
     """Say whether a data set makes up its rows: it draws them where it is made, or without regard to the index."""
-    for part in own.body:
-        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            if any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call)):
-                return True
-        elif isinstance(part, ast.FunctionDef) and part.name in ("__getitem__", "__iter__"):
-            index = (parameters_of(part) or [""])[-1]
-            read = any(isinstance(node, ast.Name) and node.id == index for node in ast.walk(part))
-            drawn = any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call))
-            if drawn and not read:
-                return True
+    for method in filter(None, (method_of(own, name) for name in ("__init__", "__getitem__", "__iter__"))):
+        index = (parameters_of(method) or [""])[-1]
+        reads_index = method.name != "__init__" and index in names_in(method)
+        if not reads_index and any(DRAWS.search(dotted(node)) for node in walk(method, ast.Call)):
+            return True
     return False
 
 
-def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOLLOWED) -> str:
+def draws_anew(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int = MAX_STEPS_FOLLOWED) -> str:
     """Return the random transform that rows of a data set go through whatever they are for; empty where none is."""
     made = definition_of(roles, node, call) if depth else None
     parts: list[ast.expr] = []
@@ -585,18 +550,17 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
         part = _returned_by(roles, made)
         if part is not None:
             return draws_anew(roles, *part, depth - 1)
-        within = Call("", call.node, made.line, made.order, (), made.function, (), ())
-        return draws_anew(roles, made.value, within, depth - 1)
+        return draws_anew(roles, made.value, made, depth - 1)
     if isinstance(node, ast.Call):
         name = dotted(node.func)
         if RANDOM.search(name):
             return name
-        own = roles.definitions.get(name.rpartition(".")[2])
+        own = roles.definitions.get(last_part(name))
         inside = _always_draws(own) if own is not None else ""
         if inside:
             return inside
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if name.rpartition(".")[2] == "Subset":  # its second argument are places, whatever they were drawn from
+        given = arguments_of(node)
+        if last_part(name) == "Subset":  # its second argument are places, whatever they were drawn from
             given = given[:1]
         parts = given if not isinstance(own, ast.FunctionDef) else []
     elif isinstance(node, ast.List | ast.Tuple):
@@ -610,13 +574,15 @@ def _always_draws(own: ast.AST) -> str:
     """Return the random transform in a function or class of this file that has no condition, and so is always used."""
     if any(isinstance(node, ast.If | ast.IfExp | ast.Match) for node in ast.walk(own)):
         return ""
-    names = (dotted(node.func) for node in ast.walk(own) if isinstance(node, ast.Call))
+    names = (dotted(node.func) for node in walk(own, ast.Call))
     return next((name for name in names if RANDOM.search(name)), "")
 
 
 # Do training data come in a new order, with new random numbers in each pass and worker?
 
 
+SHUFFLED_OTHERWISE = re.compile(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation")
+"""What shuffles rows without the loader, or gives them one after the other."""
 SHUFFLE_ANEW = "call set_epoch(epoch) on the stream before each pass"
 READS_SAMPLER = re.compile(r"DataLoader$|BatchSampler$|(?:len|isinstance|print)$")
 """Calls that are given a sampler and leave its epoch as it is."""
@@ -629,21 +595,16 @@ TELLS_WORKERS_APART = re.compile(r"worker|initial_seed|getpid|urandom|token_byte
 def data_order(roles: Roles) -> Iterator[Fault]:
     """Training data come in a fixed order, or always the first batch comes."""
     for name, made in roles.loaders.items():
-        if not isinstance(made.value, ast.Call):
-            continue
         call = roles.call_of(made.value)
         given = roles.keywords(call) if call is not None else {}
-        spread = sum(keyword.arg is None for keyword in made.value.keywords)
-        if spread and "shuffle" not in given and not _are_written_out(roles, made.value, call):
+        if call is None or ("shuffle" not in given and not _are_written_out(roles, call)):
             continue
         by_name = "train" in name.lower() and roles.trains_by_hand
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
-        sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
-        streamed = re.search(
-            r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source
-        )
-        if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
+        sampled = {"sampler", "batch_sampler"} & set(given) or len(call.node.args) > 2
+        otherwise = sampled or SHUFFLED_OTHERWISE.search(roles.source)
+        if trains and ordered and not otherwise and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
     several = any(len(run.loops) > 1 for backward in roles.backwards for run in roles.runs(backward))
@@ -659,13 +620,10 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         passes = [around for backward in roles.backwards for run in roles.runs(backward) for around in run.loops]
         yield fault("set_epoch_missing", at, "certain", says, lines=(line, *passes))
     for call in roles.script.named("next"):
-        again = call.loops and any(
-            backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
-            for backward in roles.backwards
-        )
+        again = call.loops and any(backward.is_within(call) for backward in roles.backwards)
         if again and "iter" in calls_in(call.node):
             loader = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
-            given = _keywords(loader.value) if loader is not None and isinstance(loader.value, ast.Call) else {}
+            given = keywords_of(loader.value) if loader is not None else {}
             shuffles = "shuffle" in given and constant_of(given["shuffle"]) is not False
             if shuffles or {"sampler", "batch_sampler"} & set(given):
                 continue
@@ -721,28 +679,20 @@ def _goes_through(text: str, names: Sequence[str]) -> bool:
 
 def _arguments_of_iter(call: Call) -> list[ast.expr]:
     """Return what `iter` is given in `next(iter(loader))`."""
-    return [arg for inner in calls_within(call.node) if dotted(inner.func) == "iter" for arg in inner.args]
-
-
-def _keywords(node: ast.Call) -> dict[str, ast.expr]:
-    return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    return [arg for inner in walk(call.node, ast.Call) if dotted(inner.func) == "iter" for arg in inner.args]
 
 
 def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
     """Say whether another file is given a sampler, or replaces it, so that it may set its epochs."""
-    made = {
-        assignment.target.rpartition(".")[2]
-        for assignment in roles.script.assignments
-        if isinstance(assignment.value, ast.Call) and "DistributedSampler" in dotted(assignment.value)
-    }
+    made = {other.last for other in roles.script.assignments if "DistributedSampler" in other.made_by}
     handed_on = any(roles.is_handed_on(name, except_to=READS_SAMPLER) for name in made)
     return handed_on or roles.uses("make_private", "PrivacyEngine")
 
 
-def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
+def _are_written_out(roles: Roles, call: Call) -> bool:
     """Say whether all of `**mapping` that a call is given stands in the file."""
-    spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
-    return call is not None and all(isinstance(roles.source_of(expr, call), ast.Dict) for expr in spread)
+    spread = [keyword.value for keyword in call.node.keywords if keyword.arg is None]
+    return all(isinstance(roles.source_of(expr, call), ast.Dict) for expr in spread)
 
 
 def _pass_over_data(roles: Roles) -> int:
@@ -767,7 +717,7 @@ def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
 def _trains_as_argument(roles: Roles, name: str) -> bool:
     """Say whether a function that trains is given a loader, goes through it, and does not evaluate."""
     for step in roles.steps:
-        definition = roles.definitions.get(step.function.rpartition(".")[2])
+        definition = roles.definitions.get(last_part(step.function))
         if not isinstance(definition, ast.FunctionDef) or not step.loops:
             continue
         for call in roles.callers(step.function):
@@ -796,8 +746,8 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
     """
     skipped = [
         node.test
-        for node in ast.walk(definition)
-        if isinstance(node, ast.If) and node.lineno < step.line and isinstance(node.body[-1], ast.Continue | ast.Return)
+        for node in walk(definition, ast.If)
+        if node.lineno < step.line and isinstance(node.body[-1], ast.Continue | ast.Return)
     ]
     tests = [*(ast.parse(test, mode="eval") for test in step.conditions), *skipped]
     local = {made.target: made.value for made in roles.script.assignments if made.function == step.function}
@@ -805,7 +755,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
     names |= set[str]().union(*(names_in(local[name]) for name in names if name in local))
     for switch in names & set(arguments):
         value = roles.value_of(arguments[switch])
-        known = {constant_of(node) for test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
+        known = {constant_of(node) for test in tests for node in walk(test, ast.Constant)}
         constant = isinstance(arguments[switch], ast.Constant)
         if constant and (value is None or value is False or (isinstance(value, str) and value not in known)):
             return True
@@ -814,7 +764,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
 
 def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
     """A function makes loaders, and the one that trains does not shuffle."""
-    if re.search(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source):
+    if SHUFFLED_OTHERWISE.search(roles.source):
         return
     trace = roles.trace
     own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}
@@ -852,10 +802,7 @@ def shuffled_apart(roles: Roles) -> Iterator[Fault]:
         value = made.value
         if not isinstance(value, ast.Subscript) or dotted(value.value) != made.target:
             continue
-        if isinstance(value.slice, ast.Call) and dotted(value.slice.func).rpartition(".")[2] in (
-            "randperm",
-            "permutation",
-        ):
+        if called_name(value.slice) in ("randperm", "permutation"):
             drawn.setdefault((made.function, len(made.loops)), []).append(made)
     for same in drawn.values():
         if len(same) > 1 and same[1].line - same[0].line <= 2:
@@ -875,13 +822,9 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
                 yield fault("seed_in_loop", call.line, "likely", says)
             continue
         given = call.keywords.get("seed", call.node.args[0] if call.node.args else None)
-        inside = [
-            backward
-            for backward in roles.backwards
-            if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
-        ]
+        inside = [backward for backward in roles.backwards if backward.is_within(call)]
         called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
-        trains = inside or any(backward.function.rpartition(".")[2] in called for backward in roles.backwards)
+        trains = inside or any(last_part(backward.function) in called for backward in roles.backwards)
         if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
             continue
         often = any(backward.loops == call.loops for backward in inside)
@@ -892,7 +835,7 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
 def _begins_each_pass(roles: Roles, call: Call) -> bool:
     """Say whether a function sets one seed and trains, and a loop calls it for a model that is made elsewhere."""
     given = call.node.args[0] if call.node.args else None
-    function = roles.definitions.get(call.function.rpartition(".")[2])
+    function = roles.definitions.get(last_part(call.function))
     trains = any(backward.function == call.function for backward in roles.backwards)
     if given is None or not isinstance(function, ast.FunctionDef) or not trains:
         return False
@@ -904,11 +847,8 @@ def _begins_each_pass(roles: Roles, call: Call) -> bool:
 def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
     """Say whether a seed is another one each time: it hangs on a name that the loop sets."""
     inside = [made for made in roles.script.assignments if made.loops[: len(call.loops)] == call.loops]
-    loops = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in call.loops]
-    set_by_loop = {name for loop in loops for name in names_in(loop.target)}
-    if isinstance(given, ast.Call):
-        return True
-    return bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
+    set_by_loop = {name for loop in roles.loops_at(call.loops) for name in names_in(loop.target)}
+    return isinstance(given, ast.Call) or bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
 
 
 def _begins_a_training(roles: Roles, call: Call) -> bool:
@@ -920,12 +860,12 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
     """All workers of a loader draw the same random numbers."""
     for call in roles.script.named("DataLoader"):
         given = call.keywords.get("worker_init_fn")
-        start = roles.definitions.get(dotted(given).rpartition(".")[2]) if given is not None else None
+        start = roles.definitions.get(last_name(given)) if given is not None else None
         body: ast.AST | None = given if isinstance(given, ast.Lambda) else start
         if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
             continue
-        names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        seeds = [node for node in calls_within(body) if SEEDS.search(dotted(node.func))]
+        names = names_read(body)
+        seeds = [node for node in walk(body, ast.Call) if SEEDS.search(dotted(node.func))]
         apart = body.args.args[-1].arg in names or re.search(
             r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)
         )
@@ -949,12 +889,12 @@ def _streams_alike(roles: Roles, lines: set[int]) -> Iterator[Fault]:
     classes = {id(part.definition): part.definition for made in read for part in wrapped(dataset_of(made))}
     for definition in classes.values():
         parts = [part for part in definition.body if isinstance(part, ast.FunctionDef)] if definition else []
-        begins = next((part for part in parts if part.name == "__iter__"), None)
+        begins = method_of(definition, "__iter__")
         if definition is None or begins is None or TELLS_WORKERS_APART.search(ast.unparse(definition)):
             continue
-        called = {dotted(node.func) for node in calls_within(begins)}
+        called = {dotted(node.func) for node in walk(begins, ast.Call)}
         inside = [begins, *(part for part in parts if f"self.{part.name}" in called)]
-        seeds = (node for part in inside for node in calls_within(part) if _is_seeded_alike(node))
+        seeds = (node for part in inside for node in walk(part, ast.Call) if _is_seeded_alike(node))
         seed = next(seeds, None)
         if seed is not None:
             says = f"{ast.unparse(seed)[:80]} gives each worker the same seed: all of them yield the same rows"
@@ -971,25 +911,22 @@ def _streams(node: ast.AST) -> bool:
 def _is_seeded_alike(node: ast.Call) -> bool:
     """Say whether a call makes or seeds a generator by what is the same in all copies of a data set."""
     name = dotted(node.func)
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    given = arguments_of(node)
     drawn = [inner for arg in given for inner in calls_in(arg) if inner not in ("int", "hash", "abs")]
     return bool(given) and not drawn and bool(GENERATORS.search(name) or SEEDS.search(name))
 
 
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
     """Yield data sets with a generator of their own: each worker gets a copy in the same state."""
-    for node in ast.walk(roles.script.tree):
-        parts = (
-            [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
-        )
-        reads = next((part for part in parts if part.name in ("__getitem__", "__iter__")), None)
-        starts = next((part for part in parts if part.name == "__init__"), None)
+    for node in walk(roles.script.tree, ast.ClassDef):
+        reads, starts = method_of(node, "__getitem__", "__iter__"), method_of(node, "__init__")
         if reads is None or starts is None or (reads.name == "__iter__" and not _streams(node)):
             continue
-        for made in ast.walk(starts):
-            if not isinstance(made, ast.Assign) or not GENERATORS.search(dotted(made.value)):
+        for made in walk(starts, ast.Assign):
+            if not GENERATORS.search(dotted(made.value)):
                 continue
             name = dotted(made.targets[0])
+            parts = (part for part in node.body if isinstance(part, ast.FunctionDef))
             others = [ast.unparse(part) for part in parts if part is not starts]
             drawn = any(re.search(rf"{re.escape(name)}\b", other) for other in others)
             if drawn and name.startswith("self."):

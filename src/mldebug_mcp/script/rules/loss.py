@@ -4,9 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    arguments_of,
+    called_name,
+    calls_in,
+    constant_of,
+    dotted,
+    is_operation,
+    keywords_of,
+    last_name,
+    last_names,
+    last_part,
+    method_of,
+    names_in,
+    only_value,
+    past_methods,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
 from mldebug_mcp.script.shapes import shape_of
@@ -43,6 +62,8 @@ BROADCASTS = re.compile(
 SAME_SHAPE = (
     "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
 )  # fmt: skip
+SAME_OUTPUTS = ("view", "reshape", "flatten", "squeeze", "float", "contiguous", "transpose", "permute", "to")
+"""Methods that leave the values of outputs as they are."""
 RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
 TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
 """What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
@@ -78,9 +99,8 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
             line = _line_of_activation(roles, call)
             here = "" if line == call.line else f" in line {call.line}"
             chosen = [at for text, at in roles.trace.chosen if kind in text.lower()]
-            yield _twice(
-                line, f"the loss{here} takes the {kind} itself, and is given one already", [call.line, *chosen]
-            )
+            says = f"the loss{here} takes the {kind} itself, and is given one already"
+            yield fault("activation_twice", line, "certain", says, lines=[call.line, *chosen])
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
@@ -138,23 +158,16 @@ def _line_of_activation(roles: Roles, call: Call) -> int:
     return lines.pop() if len(lines) == 1 else call.line
 
 
-def _twice(line: int, says: str, lines: Iterable[int] = ()) -> Fault:
-    return fault("activation_twice", line, "certain", says, lines=lines)
-
-
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
-    known = [
-        value
-        for value in values
-        if isinstance(value, Tensor) and (value.is_known or value.ends in ("softmax", "sigmoid"))
-    ]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    known = [value for value in tensors if value.is_known or value.ends in ("softmax", "sigmoid")]
     if known and len(known) == len(values):
         ends = {value.ends for value in known}
         return ends.pop() if len(ends) == 1 else ""
     outer = outermost_call(given)
-    last = outer.rpartition(".")[2].lower()
+    last = last_part(outer).lower()
     if last in ("softmax", "sigmoid"):
         return last
     if last in ("log_softmax", "logsoftmax") or not isinstance(given, ast.Call):
@@ -171,66 +184,37 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
 
 def outermost_call(node: ast.expr) -> str:
     """Return the name of the outermost call of an expression, past reshaping."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in (
-            "view",
-            "reshape",
-            "flatten",
-            "squeeze",
-            "float",
-            "contiguous",
-            "transpose",
-            "permute",
-            "to",
-        ):
-            break
-        node = node.func.value
-    if isinstance(node, ast.Call):
-        return dotted(node.func)
-    return ""
+    node = past_methods(node, SAME_OUTPUTS)
+    return dotted(node) if isinstance(node, ast.Call) else ""
 
 
 def _ends_in(module: ast.ClassDef) -> str:
     """Return which activation the forward of a model ends in."""
-    forward = next(
-        (
-            function_def
-            for function_def in module.body
-            if isinstance(function_def, ast.FunctionDef) and function_def.name in FORWARD
-        ),
-        None,
-    )
+    forward = method_of(module, *FORWARD)
     if forward is None:
         return ""
     for node in reversed(list(ast.walk(forward))):
         if isinstance(node, ast.Return) and node.value is not None:
             value = node.value
             if isinstance(value, ast.Name):
-                assigned = [
-                    assign.value for assign in ast.walk(forward)
-                    if isinstance(assign, ast.Assign) and any(dotted(target) == value.id for target in assign.targets)
-                ]  # fmt: skip
+                assigned = [node.value for node in walk(forward, ast.Assign) if value.id in map(dotted, node.targets)]
                 value = assigned[-1] if assigned else value
-            last = outermost_call(value).rpartition(".")[2].lower()
-            if last in ("softmax", "sigmoid"):
-                return last
             called = outermost_call(value)
-            return _attribute_end(module, called)
+            last = last_part(called).lower()
+            return last if last in ("softmax", "sigmoid") else _attribute_end(module, called)
     return ""
 
 
 def _attribute_end(module: ast.ClassDef, called: str) -> str:
     """Return the activation at the end of a layer of a model, such as `self.net = nn.Sequential(..., nn.Softmax())`."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Assign) and any(dotted(target) == called for target in node.targets):
-            return _module_end(node.value)
-    return ""
+    made = (node.value for node in walk(module, ast.Assign) if called in map(dotted, node.targets))
+    return next(map(_module_end, made), "")
 
 
 def _module_end(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return ""
-    name = dotted(node.func).rpartition(".")[2]
+    name = last_name(node)
     if name == "Sequential" and node.args:
         return _module_end(node.args[-1])
     return name.lower() if name in ("Softmax", "Sigmoid") else ""
@@ -287,7 +271,7 @@ def _named_activations(roles: Roles) -> dict[str, str]:
             if isinstance(node.test.ops[0], ast.Eq) and isinstance(name, str) and len(set(made)) == 1:
                 found[name] = made[0]
         elif isinstance(node, ast.Call) and dotted(node.func) == "getattr" and node.args:
-            found |= ACTIVATIONS if dotted(node.args[0]).rpartition(".")[2] == "nn" else {}
+            found |= ACTIVATIONS if last_name(node.args[0]) == "nn" else {}
     return found
 
 
@@ -296,12 +280,12 @@ def _activation_named(node: ast.expr) -> str:
     node = node.body if isinstance(node, ast.Lambda) else node
     if isinstance(node, ast.Call):
         return _activation_made(node)
-    return ACTIVATIONS.get(dotted(node).rpartition(".")[2], "")
+    return ACTIVATIONS.get(last_name(node), "")
 
 
 def _activation_made(node: ast.AST) -> str:
     """Return the activation that a call makes; empty for another part."""
-    return ACTIVATIONS.get(dotted(node.func).rpartition(".")[2], "") if isinstance(node, ast.Call) else ""
+    return ACTIVATIONS.get(last_name(node), "") if isinstance(node, ast.Call) else ""
 
 
 def arguments_swapped(roles: Roles) -> Iterator[Fault]:
@@ -313,7 +297,7 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
         )  # fmt: skip
         if not one_sided or len(call.node.args) < 2:
             continue
-        first, second = (dotted(arg).rpartition(".")[2] for arg in call.node.args[:2])
+        first, second = (last_name(arg) for arg in call.node.args[:2])
         source = roles.source_of(call.node.args[0], call)
         computed = isinstance(source, ast.Call) and roles.calls_model(source)
         named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first) and not computed
@@ -328,7 +312,7 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
 def statistics_swapped(roles: Roles) -> Iterator[Fault]:
     """A transform that takes the mean first and the deviation second is given them the other way round."""
     for call in roles.script.named("Normalize", "normalize"):
-        names = [dotted(arg).rpartition(".")[2].lower() for arg in call.node.args[:2]]
+        names = [last_name(arg).lower() for arg in call.node.args[:2]]
         if len(names) == 2 and re.search(r"std|sigma|dev", names[0]) and re.search(r"mean|mu$|avg", names[1]):
             says = f"{call.name}() takes the mean first and the deviation second, and is given them the other way round"
             yield fault("arguments_swapped", call.line, "certain", says)
@@ -340,8 +324,8 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
         if not roles.loss_named(call, "KLDivLoss", "kl_div") or len(call.node.args) < 2:
             continue
         made = roles.losses.get(call.name)
-        settings = [*call.node.keywords, *(made.value.keywords if made and isinstance(made.value, ast.Call) else [])]
-        of_logs = any(setting.arg == "log_target" and constant_of(setting.value) is not False for setting in settings)
+        settings = (call.keywords, keywords_of(made.value) if made is not None else {})
+        of_logs = any("log_target" in given and constant_of(given["log_target"]) is not False for given in settings)
         first, second = (_activation_before(roles, arg, call) for arg in call.node.args[:2])
         values = roles.trace.given.get(id(call.node), [])
         first = first or next((end for end in {end_of(value) for value in values} if len(values) > 0), "")
@@ -354,8 +338,7 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
 
 
 def _activation_before(roles: Roles, node: ast.expr, call: Call) -> str:
-    source = roles.source_of(node, call)
-    last = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+    last = called_name(roles.source_of(node, call))
     return last if last in ("softmax", "log_softmax") else ""
 
 
@@ -379,16 +362,16 @@ def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
 
 def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
     """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+    for node in walk(roles.script.tree, ast.BinOp):
+        if not isinstance(node.op, ast.MatMult):
             continue
         left = node.left
-        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+        while is_operation(left, ast.Mult):
             left = left.right  # a temperature stands before what it scales
         if isinstance(left, ast.Name):
             around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
             left = roles.source_of(left, around) if around is not None else left
-        call = roles.call_of(left) if isinstance(left, ast.Call) else None
+        call = roles.call_of(left)
         if call is None or call.method != "normalize" or not _is_of_all_pairs(node) or not _is_over_rows(call):
             continue
         says = f"{ast.unparse(call.node)[:60]} goes along the batch: what a row is like hangs on the others"
@@ -408,12 +391,7 @@ def _is_over_rows(call: Call) -> bool:
 
 def _has_rows(roles: Roles, call: Call) -> bool:
     """Say whether the classes of what a call gives are its second axis: a loss or a choice of classes asks for that."""
-    made = [
-        assignment
-        for assignment in roles.script.assignments
-        if any(part is call.node for part in ast.walk(assignment.value))
-    ]
-    names = {assignment.target for assignment in made}
+    names = {assignment.target for assignment in roles.holders_of(call.node)}
     for node in ast.walk(roles.scope_of(call.function)):
         parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
         if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
@@ -422,9 +400,9 @@ def _has_rows(roles: Roles, call: Call) -> bool:
             first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else None
             second = isinstance(first, ast.Slice) and dotted(node.value) in names
         elif isinstance(node, ast.Call) and node is not call.node:
-            axes = [constant_of(arg) for arg in (*node.args, *(keyword.value for keyword in node.keywords))]
+            axes = [constant_of(arg) for arg in arguments_of(node)]
             of_axis = any(axis in (1, -1) and not isinstance(axis, bool) for axis in axes)
-            method = dotted(node).rpartition(".")[2]
+            method = last_name(node)
             second = (of_axis and method in OVER_CLASSES) or bool(re.search(r"loss|entropy|kl_div|criterion", method))
         else:
             second = False
@@ -447,13 +425,8 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
         scores, target = (roles.source_of(argument, call) for argument in call.node.args[:2])
-        if (
-            isinstance(target, ast.Call)
-            and isinstance(target.func, ast.Attribute)
-            and target.func.attr in ("long", "to")
-        ):
-            target = target.func.value
-        same = dotted(target).rpartition(".")[2] in ("zeros", "zeros_like") and isinstance(target, ast.Call)
+        target = past_methods(target, ("long", "to"))
+        same = last_name(target) in ("zeros", "zeros_like") and isinstance(target, ast.Call)
         if same and _is_of_all_pairs(scores):
             says = "each row of a matrix of all pairs is to be the most like row 0, and not the most like its partner"
             yield fault("all_rows_one_target", target.lineno, "likely", says)
@@ -462,10 +435,10 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
 def times_the_temperature(roles: Roles) -> Iterator[Fault]:
     """Similarities of all pairs are multiplied by a temperature below one, which they are to be divided by."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        if not is_operation(node, ast.Mult):
             continue
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            named = re.search(r"^(?:temp|temperature|tau)$", dotted(side).rpartition(".")[2], re.IGNORECASE)
+            named = re.search(r"^(?:temp|temperature|tau)$", last_name(side), re.IGNORECASE)
             value = constant_of(roles.spelled_out(side)) if named else None
             if isinstance(value, float) and 0 < value < 1 and _is_of_all_pairs(other):
                 says = f"similarities are multiplied by {ast.unparse(side)} = {value}: all rows look alike to the loss"
@@ -474,15 +447,11 @@ def times_the_temperature(roles: Roles) -> Iterator[Fault]:
 
 def _is_of_all_pairs(node: ast.expr) -> bool:
     """Say whether a value is `a @ b.T`, scaled or not, to which no further columns are added."""
-    if any(dotted(part).rpartition(".")[2] in ("cat", "concat", "hstack") for part in ast.walk(node)):
+    if any(last_name(part) in ("cat", "concat", "hstack") for part in ast.walk(node)):
         return False
-    products = [(part.right, part) for part in ast.walk(node) if isinstance(part, ast.BinOp)]
+    products = [(part.right, part) for part in walk(node, ast.BinOp)]
     turned = [right for right, part in products if isinstance(part.op, ast.MatMult)]
-    turned += [
-        part.args[-1]
-        for part in ast.walk(node)
-        if isinstance(part, ast.Call) and part.args and dotted(part).rpartition(".")[2] in ("mm", "matmul")
-    ]
+    turned += [part.args[-1] for part in walk(node, ast.Call) if part.args and last_name(part) in ("mm", "matmul")]
     return any(re.search(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$", ast.unparse(right)) for right in turned)
 
 
@@ -502,14 +471,11 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
 
 def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     """Yield differences of an output with a last axis of 1 and targets without it, through modules and helpers."""
-    losses = {
-        node
-        for node, names in roles.trace.called.items()
-        if {name.rpartition(".")[2] for name in names} & set(ELEMENTWISE_LOSSES)
-    }
+    called = roles.trace.called.items()
+    losses = {node for node, names in called if set(ELEMENTWISE_LOSSES) & set(map(last_part, names))}
     for node in ast.walk(roles.script.tree):
         parts: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        if is_operation(node, ast.Sub):
             parts = [node.left, node.right]
         elif isinstance(node, ast.Call) and id(node) in losses:
             parts = node.args[:2]
@@ -562,15 +528,15 @@ def _shapes_of_optax(roles: Roles) -> Iterator[Fault]:
 
 def _ends_in_one_unit(roles: Roles, node: ast.expr) -> bool:
     """Say whether a value is the output of the one model of a file, of JAX, whose last layer has one unit."""
-    applied = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("apply", "apply_fn")
+    applied = isinstance(node, ast.Call) and last_name(node) in ("apply", "apply_fn")
     methods = [part for module in roles.modules for part in module.body if getattr(part, "name", "") == "__call__"]
     if not applied or len(roles.modules) != 1 or len(methods) != 1:
         return False
     layers = [node.func for node in values_returned(methods[0]) if isinstance(node, ast.Call)]
     return len(layers) == len(values_returned(methods[0])) and all(
         isinstance(layer, ast.Call)
-        and dotted(layer.func).rpartition(".")[2] == "Dense"
-        and 1 in [constant_of(arg) for arg in (*layer.args, *(keyword.value for keyword in layer.keywords))]
+        and last_name(layer) == "Dense"
+        and 1 in [constant_of(arg) for arg in arguments_of(layer)]
         for layer in layers
     )
 
@@ -597,14 +563,9 @@ def _place_of_output(sides: tuple[Value, Value]) -> int | None:
 
 def _made_a_column_in_evaluation(roles: Roles, target: ast.expr) -> bool:
     """Say whether a function without gradients brings targets of the same name into the shape (n, 1)."""
-    return isinstance(target, ast.Name) and any(
-        made.target == target.id
-        and isinstance(made.value, ast.Call)
-        and _shape_after(dotted(made.value.func).rpartition(".")[2], made.value) == "column"
-        and (call := roles.call_of(made.value)) is not None
-        and roles.gradients_off(call)
-        for made in roles.script.assignments
-    )
+    made = roles.script.made(target.id) if isinstance(target, ast.Name) else []
+    calls = [call for assignment in made if (call := roles.call_of(assignment.value)) is not None]
+    return any(_shape_after(call.method, call.node) == "column" and roles.gradients_off(call) for call in calls)
 
 
 def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
@@ -615,16 +576,16 @@ def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
         return None
     inner = call.node.args[0] if call.node.args else call.node.func
     inner = inner.value if isinstance(inner, ast.Attribute) else inner
-    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+    if is_operation(inner, ast.Pow):
         difference = inner.left
-    elif isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("square", "pow", "abs"):
+    elif isinstance(inner, ast.Call) and last_name(inner) in ("square", "pow", "abs"):
         of_library = dotted(inner.func).partition(".")[0] in ("torch", "jnp", "F")
         difference = inner.args[0] if of_library and inner.args else getattr(inner.func, "value", inner)
     else:
         return None
-    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+    if not is_operation(difference, ast.Sub):
         return None
-    names = {dotted(difference.left).rpartition(".")[2], dotted(difference.right).rpartition(".")[2]}
+    names = {last_name(difference.left), last_name(difference.right)}
     compares = any(re.search(r"pred|out|y_?hat|logit|score|est", name) for name in names) and any(
         re.search(r"^y|target|label|true|truth|price", name) for name in names
     )
@@ -716,7 +677,7 @@ def returned(roles: Roles) -> Iterator[Assignment]:
     """Yield what functions return, as assignments to no name."""
     for function in ast.walk(roles.script.tree):
         if isinstance(function, ast.FunctionDef):
-            inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
+            inside = [call for call in roles.script.calls if last_part(call.function) == function.name]
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value is not None and inside:
                     order = inside[-1].order + 1
@@ -732,7 +693,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     loss = roles.source_of(compiled_call.keywords["loss"], compiled_call)
     name = constant_of(loss) if isinstance(loss, ast.Constant) else dotted(loss) if isinstance(loss, ast.Call) else ""
     layers = [call for call in roles.script.named("Dense") if call.order < compiled_call.order]
-    if not isinstance(name, str) or not KERAS_LOSS.search(name.rpartition(".")[2]) or not layers:
+    if not isinstance(name, str) or not KERAS_LOSS.search(last_part(name)) or not layers:
         return
     logits = isinstance(loss, ast.Call) and any(
         keyword.arg == "from_logits" and constant_of(keyword.value) is True for keyword in loss.keywords
@@ -740,7 +701,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     activation = roles.value_of(layers[-1].keywords.get("activation"))
     if logits and activation in ("softmax", "sigmoid"):
         says = f"the last layer has a {activation}, and the loss with from_logits=True applies it again"
-        yield _twice(loss.lineno, says)
+        yield fault("activation_twice", loss.lineno, "certain", says)
     plain = "activation" not in layers[-1].keywords and len(layers[-1].node.args) < 2
     named = roles.script.named("Softmax", "Activation", "softmax", "sigmoid", "load_model", "from_config")
     if not logits and plain and not named:
@@ -754,8 +715,8 @@ def class_weights_of_single_rows(roles: Roles) -> Iterator[Fault]:
     Source: findings/class_weights_of_single_rows.sh.
     """
     for name, made in roles.losses.items():
-        weighs = dotted(made.value).endswith(("CrossEntropyLoss", "NLLLoss")) and isinstance(made.value, ast.Call)
-        given = {keyword.arg for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else set()
+        weighs = dotted(made.value).endswith(("CrossEntropyLoss", "NLLLoss"))
+        given = keywords_of(made.value)
         if not weighs or "weight" not in given or "reduction" in given or "ignore_index" in given:
             continue
         for call in roles.script.calls:
@@ -776,7 +737,7 @@ def _loader_around(roles: Roles, call: Call) -> Call | None:
     """Return what made the loader that the innermost loop around a call goes through."""
     through = roles.script.loops.get(call.loops[-1], "") if call.loops else ""
     for name, made in roles.loaders.items():
-        if re.search(rf"\b{re.escape(name)}\b", through) and isinstance(made.value, ast.Call):
+        if re.search(rf"\b{re.escape(name)}\b", through):
             return roles.call_of(made.value)
     return None
 
@@ -785,9 +746,8 @@ def _one_row(roles: Roles, loader: Call) -> bool:
     """Say whether the batches of a loader of PyTorch have one row."""
     if "torch_geometric" in roles.source or {"batch_sampler", "collate_fn"} & set(loader.keywords):
         return False
-    spread = any(keyword.arg is None for keyword in loader.node.keywords)
     given = loader.argument("batch_size", 1)
-    return not spread and (given is None or constant_of(roles.spelled_out(given)) == 1)
+    return not loader.is_spread and (given is None or constant_of(roles.spelled_out(given)) == 1)
 
 
 def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
@@ -796,11 +756,9 @@ def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
     model = roles.sequentials.get(name)
     if isinstance(model, ast.Call):
         return bool(model.args) and dotted(model.args[-1]).endswith("Linear")
-    module = roles.class_of(name)
-    forward = next((part for part in module.body if getattr(part, "name", "") == "forward"), None) if module else None
-    returned = values_returned(forward)
-    last = dotted(returned[0]) if len(returned) == 1 and isinstance(returned[0], ast.Call) else ""
-    layers = {made.target: dotted(made.value) for made in roles.script.assignments if made.target == last}
+    value = only_value(method_of(roles.class_of(name), "forward"))
+    last = dotted(value) if isinstance(value, ast.Call) else ""
+    layers = {made.target: dotted(made.value) for made in roles.script.made(last)}
     return bool(layers) and all(made.endswith("Linear") for made in layers.values())
 
 
@@ -808,10 +766,8 @@ def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
     """Weights or a mask of the rows meet a loss that is their mean already."""
     products = [
         node
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mult)
-        and (_weighs_rows(node.left) or _weighs_rows(node.right))
+        for node in walk(roles.script.tree, ast.BinOp)
+        if isinstance(node.op, ast.Mult) and (_weighs_rows(node.left) or _weighs_rows(node.right))
     ]
     for node in products[:MAX_PRODUCTS]:
         for side, weight in ((node.left, node.right), (node.right, node.left)):
@@ -827,22 +783,19 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
     """Return the call of a loss that gives a mean, which a value is; by name as well."""
     around = next((call for call in roles.script.calls if call.line >= getattr(within, "lineno", 0)), None)
     source = roles.source_of(node, around) if around is not None else node
-    call = roles.call_of(source) if isinstance(source, ast.Call) else None
+    call = roles.call_of(source)
     if call is None:
         return None
     made = roles.losses.get(call.name)
     if made is not None:
-        given = made.value
-        return (
-            None if isinstance(given, ast.Call) and any(keyword.arg in REDUCES for keyword in given.keywords) else call
-        )
+        return None if REDUCES & set(keywords_of(made.value)) else call
     return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
 
 
 def _weighs_rows(node: ast.expr) -> bool:
     """Say whether a factor has a value for each row, by its name."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
-    reduced = any(name.rpartition(".")[2] in ("mean", "sum", "item", "max") for name in calls_in(node))
+    names = last_names(node)
+    reduced = any(last_part(name) in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
     return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names)
 
@@ -853,8 +806,8 @@ def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
             if any(part is product for part in (node.func.value, *node.args)):
                 return True
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            total = any(name.rpartition(".")[2] == "sum" for name in calls_in(node.right))
+        elif is_operation(node, ast.Div):
+            total = any(last_part(name) == "sum" for name in calls_in(node.right))
             inside = any(part is product for part in ast.walk(node.left))
             if total and inside:
                 return True
@@ -875,14 +828,9 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
         signs: dict[Quantity, dict[int, int]] = {}
         for term in event.terms:
             signs.setdefault(term.quantity, {})[term.sign] = term.line
-        lines = {
-            quantity: next(iter(line_by_sign.values()))
-            for quantity, line_by_sign in signs.items()
-            if len(line_by_sign) == 1
-        }
-        sign = {
-            quantity: next(iter(line_by_sign)) for quantity, line_by_sign in signs.items() if len(line_by_sign) == 1
-        }
+        alone = {quantity: next(iter(by_sign.items())) for quantity, by_sign in signs.items() if len(by_sign) == 1}
+        sign = {quantity: sign for quantity, (sign, _) in alone.items()}
+        lines = {quantity: line for quantity, (_, line) in alone.items()}
         whole = sign.get("other") == -1 or ("log_prob" not in sign and _is_negated_sum(roles, event.node))
         ascends = whole and set(sign.values()) == {-1}  # an attack makes all of a loss larger
         if sign.get("kl") == -1 and not ascends:
@@ -901,7 +849,7 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
 
 def _is_bounded(roles: Roles, line: int) -> bool:
     """Say whether a quantity counts above a bound alone, as that of pairs which do not belong together does."""
-    statements = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    statements = [node for node in walk(roles.script.tree, ast.stmt) if node.lineno == line]
     return any(re.search(r"clamp|relu|max\(|abs\(", ast.unparse(node)) for node in statements)
 
 
@@ -913,8 +861,8 @@ def _is_negated_sum(roles: Roles, node: ast.AST) -> bool:
         parts: list[ast.expr] = []
         if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
             parts = [value.operand]
-        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and sign_of(value) < 0:
+        elif is_operation(value, ast.Mult) and sign_of(value) < 0:
             parts = [value.left, value.right]
-        if made.target in names and any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) for part in parts):
+        if made.target in names and any(is_operation(part, ast.Add) for part in parts):
             return True
     return False

@@ -7,7 +7,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    arguments_of,
+    called_name,
+    calls_in,
+    constant_of,
+    dotted,
+    last_name,
+    last_part,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS, SAME_MODEL
 from mldebug_mcp.script.roles import Roles
@@ -47,11 +58,9 @@ def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: st
 
 def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
     """Yield the layers of a model that makes its own optimizers and gives them the parameters of others alone."""
-    for module in ast.walk(roles.script.tree):
-        if not isinstance(module, ast.ClassDef):
-            continue
+    for module in walk(roles.script.tree, ast.ClassDef):
         text = ast.unparse(module)
-        returned = [node for node in ast.walk(module) if isinstance(node, ast.Call) and OPTIMIZERS.search(dotted(node))]
+        returned = [node for node in walk(module, ast.Call) if OPTIMIZERS.search(dotted(node))]
         given = " ".join(ast.unparse(node) for node in returned)
         own = set(re.findall(r"self\.(\w+)\.parameters\(\)", given))
         whole = re.search(r"self\.(?:named_)?parameters\(\)|self\.trainer|\*|\bparams\b|groups", given)
@@ -118,8 +127,9 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
         knows_model = [
             optimizer
             for optimizer in before
-            if any(owner.is_part_of(trained) for trained in optimizer.holds for owner in event.objects)
-            or any(_was_replaced(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
+            for trained in optimizer.holds
+            for owner in event.objects
+            if owner.is_part_of(trained) or _was_replaced(trained, owner, layer.name)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
         again = any(not optimizer.holds_all or optimizer.holds_some_of(layer) for optimizer in later)
@@ -205,11 +215,7 @@ def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
         for part in ast.walk(made.value):
             assignment = roles.script.assigned(part.id, made.order) if isinstance(part, ast.Name) else None
             source += ast.unparse(assignment.value) if assignment is not None else ""
-        again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == name and assignment.line > made.line
-        ]
+        again = any(other.line > made.line for other in roles.script.made(name))
         if "requires_grad" not in source or again:
             continue
         for key, free, line, order in _switches(roles):
@@ -292,40 +298,34 @@ def _makes_layers(roles: Roles, name: str) -> bool:
     """Say whether a call makes something with parameters: a layer of PyTorch, or a model of this file."""
     if HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules}:
         return True
-    helper = roles.definitions.get(name.rpartition(".")[2])
+    helper = roles.definitions.get(last_part(name))
     returned = values_returned(helper)
     return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
 
 
 def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     """Say whether layers of a list become known after all: they are wrapped, or their parameters are asked for."""
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and REGISTERS.search(dotted(node.func))]
+    calls = [node for node in walk(module, ast.Call) if REGISTERS.search(dotted(node.func))]
     if any(dotted(part) in names for call in calls for arg in call.args for part in ast.walk(arg)):
         return True
     if any(re.search(r"add_module|register_module|setattr", dotted(call.func)) for call in calls):
         return True
     if _is_given_to_another(roles, module, names):
         return True
-    last = {name.rpartition(".")[2] for name in names}
-    through = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For | ast.comprehension)]
-    walks = [
-        ast.unparse(node.iter)
-        for node in through
-        if any(dotted(part).rpartition(".")[2] in last for part in ast.walk(node.iter))
-    ]
+    last = {last_part(name) for name in names}
+    through = [*walk(roles.script.tree, ast.For, ast.comprehension)]
+    walks = [ast.unparse(node.iter) for node in through if any(last_name(part) in last for part in ast.walk(node.iter))]
     walked = {dotted(node.target) for node in through if ast.unparse(node.iter) in walks}
     return any(call.owner in walked for call in roles.script.named("parameters"))
 
 
 def _is_given_to_another(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     """Say whether a class of another file is given the layers, which may register them."""
-    made = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    made = [*walk(module, ast.Call)]
     foreign = [
-        node
-        for node in made
-        if (last := dotted(node).rpartition(".")[2]).lstrip("_")[:1].isupper() and last not in roles.definitions
+        node for node in made if (last := last_name(node)).lstrip("_")[:1].isupper() and last not in roles.definitions
     ]
-    given = [part for node in foreign for part in (*node.args, *(keyword.value for keyword in node.keywords))]
+    given = [part for node in foreign for part in arguments_of(node)]
     return any(dotted(part) in names for part in given)
 
 
@@ -342,11 +342,8 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         if any(unfrozen.is_related_to(model) for unfrozen in free for model in models):
             continue
         freezes = [freeze_of(trace.events[:until], model, make) for model in models]
-        known = [
-            freeze
-            for freeze in freezes
-            if freeze is not None and (not freeze.entry or freeze.function == make.function)
-        ]
+        known = [freeze for freeze in freezes if freeze is not None]
+        known = [freeze for freeze in known if not freeze.entry or freeze.function == make.function]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
             says = f"all parameters of {names} are frozen, and the optimizer is given those alone"
@@ -382,12 +379,9 @@ def head_frozen(roles: Roles) -> Iterator[Fault]:
             continue
         name = dotted(loop.target.elts[0])
         for value, tests, line in _switched_by_name(loop.body, ()):
-            parts = [*tests, (value, True)]
-            head = _holds_for(parts, name, HEAD)
-            if head is None:
-                continue
-            on_for_head, on_for_body = head
-            if on_for_head is False and on_for_body is not False and _leaves_the_body(loop, name):
+            on_for_head, on_for_body = (_set_to(value, tests, name, is_head=is_head) for is_head in (True, False))
+            by_name = tests or not isinstance(constant_of(value), bool)
+            if by_name and on_for_head is False and on_for_body is not False and not _turns_all_off(loop):
                 says = (
                     "the gradients of the new head are turned off by its name, and those of the pretrained part stay on"
                 )
@@ -409,52 +403,36 @@ def _switched_by_name(
             yield from _switched_by_name(node.orelse, (*tests, (node.test, False)))
 
 
-def _holds_for(
-    parts: Sequence[tuple[ast.expr, bool]], name: str, words: re.Pattern[str]
-) -> tuple[bool | None, bool | None] | None:
-    """Return what gradients are set to for a parameter of the head, and for another; None where no name decides."""
-    answers: list[bool | None] = []
-    decided = False
-    for is_head in (True, False):
-        value: bool | None = True
-        for node, wanted in parts[:-1]:
-            found = _is_true(node, name, words, is_head)
-            decided = decided or found is not None
-            if found is None or found != wanted:
-                value = None
-        last = parts[-1][0]
-        answer = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
-        decided = decided or not isinstance(constant_of(last), bool)
-        answers.append(None if value is None or not isinstance(answer, bool) else answer)
-    return (answers[0], answers[1]) if decided and answers[0] is not None else None
+def _set_to(value: ast.expr, tests: Sequence[tuple[ast.expr, bool]], name: str, *, is_head: bool) -> bool | None:
+    """Return what gradients are set to for a parameter of the head, or for another; None where that is not known."""
+    if any(_is_true(test, name, is_head=is_head) is not wanted for test, wanted in tests):
+        return None
+    constant = constant_of(value)
+    return constant if isinstance(constant, bool) else _is_true(value, name, is_head=is_head)
 
 
-def _is_true(node: ast.expr, name: str, words: re.Pattern[str], is_head: bool) -> bool | None:
+def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
     """Return whether a test of a name holds for a parameter of the head, or of the rest."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _is_true(node.operand, name, words, is_head)
+        inner = _is_true(node.operand, name, is_head=is_head)
         return None if inner is None else not inner
+    word, holds = None, is_head
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and dotted(node.comparators[0]) == name:
-        word, inside = constant_of(node.left), isinstance(node.ops[0], ast.In)
-        if isinstance(word, str) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            matches = bool(words.search(word)) if is_head or words.search(word) else None
-            if matches is None or not words.search(word):
-                return None
-            return is_head if inside else not is_head
-    if isinstance(node, ast.Call) and dotted(node.func) == f"{name}.startswith" and node.args:
+        word = constant_of(node.left) if isinstance(node.ops[0], ast.In | ast.NotIn) else None
+        holds = is_head is isinstance(node.ops[0], ast.In)
+    elif isinstance(node, ast.Call) and dotted(node) == f"{name}.startswith" and node.args:
         word = constant_of(node.args[0])
-        return is_head if isinstance(word, str) and words.search(word) else None
-    return None
+    return holds if isinstance(word, str) and HEAD.search(word) else None
 
 
-def _leaves_the_body(loop: ast.For, name: str) -> bool:
-    """Say whether nothing in the loop turns the gradients of all parameters off."""
-    return not any(
+def _turns_all_off(loop: ast.For) -> bool:
+    """Say whether a loop turns the gradients of all parameters off, whatever their names."""
+    return any(
         isinstance(node, ast.Assign)
         and dotted(node.targets[0]).endswith(".requires_grad")
         and constant_of(node.value) is False
         for node in loop.body
-    ) and bool(name)
+    )
 
 
 def trains_frozen_model(roles: Roles) -> Iterator[Fault]:
@@ -497,7 +475,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     if not trace.is_complete:
         return
-    choices = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.IfExp)]
+    choices = [*walk(roles.script.tree, ast.IfExp)]
     optional = {id(part) for choice in choices for part in ast.walk(choice)}  # a setting may ask for no copy
     for place, event in enumerate(trace.events):
         copied = _copied(event)
@@ -512,7 +490,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         others = [
             other
             for other in trace.events
-            if other.node is not event.node and not (other.entry and other.function.rpartition(".")[2] in dead)
+            if other.node is not event.node and not (other.entry and last_part(other.function) in dead)
         ]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
@@ -552,8 +530,7 @@ def _is_given_source(roles: Roles, copied: Object) -> bool:
     """Say whether a method of a copy is given what it is a copy of: `target.load_state(net)`."""
     source = copied.copy_of.name if copied.copy_of is not None else ""
     return any(
-        call.owner.rpartition(".")[2] == copied.name
-        and source in {dotted(arg).rpartition(".")[2] for arg in call.node.args}
+        last_part(call.owner) == copied.name and source in {last_name(arg) for arg in call.node.args}
         for call in roles.script.calls
         if source and call.owner
     )
@@ -568,10 +545,9 @@ def _copied_again(events: Sequence[Event], copied: Object) -> bool:
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
     """An average of the weights is updated, and neither evaluated nor saved."""
     for made in roles.script.assignments:
-        if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value.func)):
+        if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value)):
             continue
-        last = made.target.rpartition(".")[2]
-        uses = roles.reads.get(last, [])
+        uses = roles.reads.get(made.last, [])
         updated = any(isinstance(parent, ast.Attribute) and parent.attr.startswith("update") for _, parent in uses)
         if updated and all(isinstance(parent, ast.Attribute) and parent.attr in ONLY_UPDATES for _, parent in uses):
             says = f"{made.target} averages the weights, and nothing evaluates or saves the average"
@@ -583,11 +559,11 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
     for made in roles.script.assignments if roles.steps else ():
         if not isinstance(made.value, ast.Call) or not MAY_BE_AVERAGES.search(dotted(made.value.func)):
             continue
-        last = made.target.rpartition(".")[2]
+        last = made.last
         uses = roles.reads.get(last, [])
         called = {parent.attr for _, parent in uses if isinstance(parent, ast.Attribute)}
-        helper = roles.definitions.get(dotted(made.value.func).rpartition(".")[2])
-        own = {node.name for node in ast.walk(helper) if isinstance(node, ast.FunctionDef)} if helper else {"update"}
+        helper = roles.definitions.get(last_name(made.value))
+        own = {node.name for node in walk(helper, ast.FunctionDef)} if helper else {"update"}
         updates = any(re.search(r"update|step|average|accumulate", name) for name in called)
         given = roles.is_handed_on(last, except_to=HANDS_BACK) or bool(roles.parameters_for(made.target))
         has_method = any(name.startswith("update") for name in own)
@@ -617,7 +593,7 @@ def average_without_buffers(roles: Roles) -> Iterator[Fault]:
     ):
         return
     copies = {made.target for made in roles.script.assignments if "deepcopy(" in ast.unparse(made.value)}
-    evaluated = {made.target for made in roles.script.assignments if _ends_in_eval(made.value)}
+    evaluated = {made.target for made in roles.script.assignments if called_name(made.value) == "eval"}
     evaluated |= {call.owner for call in roles.script.named("eval")}
     trained = {call.owner for call in roles.script.named("train")}
     for call in roles.script.calls:
@@ -628,10 +604,6 @@ def average_without_buffers(roles: Roles) -> Iterator[Fault]:
         if averaged and averaged[1] in copies & evaluated and averaged[1] not in trained:
             says = f"{averaged[1]} follows the weights alone: its BatchNorm keeps the statistics of the beginning"
             yield fault("average_without_buffers", call.line, "likely", says)
-
-
-def _ends_in_eval(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
 
 
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -650,9 +622,8 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         return
     named: set[Object] = set()
     for place, event in enumerate(trace.events):
-        if event.action != "backward" or not any(
-            step.entry == event.entry for step in trace.events[place:] if step.action == "step"
-        ):
+        later = [step for step in trace.events[place:] if step.action == "step"] if event.action == "backward" else []
+        if not any(step.entry == event.entry for step in later):
             continue
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
@@ -678,11 +649,7 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
 def _named_at(roles: Roles, optimizers: Sequence[Object]) -> list[int]:
     """Return the lines at which the parts that optimizers have are named in texts, such as the keys of a table."""
     names = {model.name for optimizer in optimizers for model in optimizer.holds}
-    return [
-        node.lineno
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Constant) and node.value in names - {""}
-    ]
+    return [node.lineno for node in walk(roles.script.tree, ast.Constant) if node.value in names - {""}]
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:
@@ -697,11 +664,8 @@ def clips_another_model(roles: Roles) -> Iterator[Fault]:
         known = bool(stepped_models) and all(stepper.kind == "optimizer" and stepper.holds_all for stepper in stepped)
         known = known and all(_is_made_in_file(model) for model in (*clip.objects, *stepped_models))
         same_round = all(step.loop_lines == clip.loop_lines for step in steps)
-        if (
-            known
-            and same_round
-            and not any(_may_share(clipped_model, other) for clipped_model in clip.objects for other in stepped_models)
-        ):
+        shared = any(_may_share(clipped_model, other) for clipped_model in clip.objects for other in stepped_models)
+        if known and same_round and not shared:
             named.add(clip.line)
             clipped, changed = (
                 " and ".join(sorted({model.label for model in some})) for some in (clip.objects, stepped_models)
@@ -728,9 +692,8 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
             continue
         later = [event for event in trace.events[place + 1 :] if event.entry == backward.entry]
         steps = _steps_before_the_next_backward(later, backward.entry)
-        if not steps or any(
-            stepper.kind != "optimizer" or not stepper.holds_all for step in steps for stepper in step.objects
-        ):
+        steppers = [stepper for step in steps for stepper in step.objects]
+        if not steps or any(stepper.kind != "optimizer" or not stepper.holds_all for stepper in steppers):
             continue
         for model in sorted(backward.objects, key=lambda network: network.line):
             if any(trace.steps_model(step, model) for step in steps):
@@ -768,16 +731,12 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
         rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old|^ref(?:_|$|erence)", re.IGNORECASE
     )
     for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
+        last = made.last
         given = dotted(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
-        of_model = given.rpartition(".")[2] in roles.model_names
+        of_model = last_part(given) in roles.model_names
         if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
             continue
-        again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == made.target and assignment is not made
-        ]
+        again = [other for other in roles.script.made(made.target) if other is not made]
         used = any(
             call.name == made.target or (call.owner == made.target and call.method != "state_dict")
             for call in roles.script.calls

@@ -8,12 +8,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    constant_of,
+    dotted,
+    is_operation,
+    last_name,
+    last_part,
+    method_of,
+    names_in,
+    names_read,
+    names_set,
+    values_returned,
+    walk,
+)
+from mldebug_mcp.script.facts import axis_of
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, names_with_graph
 from mldebug_mcp.script.rules.loss import returned
-from mldebug_mcp.script.values import COST
+from mldebug_mcp.script.values import COST, sign_of
 
 DISCOUNT = re.compile(r"(?:^|[._])(?:gamma|discount)\w*$", re.IGNORECASE)
 DONE = re.compile(
@@ -32,6 +48,7 @@ CONTINUOUS = re.compile(
 )
 """Distributions of PyTorch whose `rsample` has a gradient."""
 LOG_PROBABILITY = re.compile(r"log_?p", re.IGNORECASE)
+REWARDS = re.compile(r"^(?:r|rew|rewards?|scores?|rm_scores?)$")
 COMPARED = re.compile(r"rew|score|adv|return|baseline|(?:^|_)r(?:$|_)", re.IGNORECASE)
 GROUP = re.compile(
     r"group|generations|completions|per_prompt|num_return|(?:num|n)_(?:samples|gens?|rollouts|answers|candidates)$",
@@ -58,7 +75,7 @@ MAX_LINES_BETWEEN_TERMS = 3
 
 def returns_past_the_end(roles: Roles) -> Iterator[Fault]:
     """Returns or targets go on past the end of an episode, as nothing masks what comes after it."""
-    if not _has_ends(roles):
+    if not re.search(r"\b(?:dones?|terminated|truncated|terminations|terms?|trunc|terminals?)\b", roles.source):
         return
     fixed_length = _rollouts_cross_episodes(roles)
     discounted = [made for made in roles.script.assignments if _is_discounted(made.value)]
@@ -82,31 +99,17 @@ def _is_of_parameter(roles: Roles, made: Assignment) -> bool:
     return bool(made.function) and any(roles.is_parameter(name, made.function) for name in names_in(through))
 
 
-def _has_ends(roles: Roles) -> bool:
-    """Say whether the file knows where episodes end."""
-    return bool(re.search(r"\b(?:dones?|terminated|truncated|terminations|terms?|trunc|terminals?)\b", roles.source))
-
-
 def _is_discounted(node: ast.expr) -> bool:
     """Say whether a value is `reward + gamma * next`."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Add)
-        and any(
-            isinstance(side, ast.BinOp)
-            and isinstance(side.op, ast.Mult)
-            and any(
-                DISCOUNT.search(dotted(part)) for part in ast.walk(side) if isinstance(part, ast.Name | ast.Attribute)
-            )
-            for side in (node.left, node.right)
-        )
-    )
+    sides = (node.left, node.right) if is_operation(node, ast.Add) else ()
+    products = [side for side in sides if is_operation(side, ast.Mult)]
+    return any(DISCOUNT.search(dotted(part)) for side in products for part in walk(side, ast.Name, ast.Attribute))
 
 
 def _names(node: ast.AST) -> set[str]:
     """Return the last parts of names in an expression; of `self.args.gamma` it is "gamma"."""
-    names = {dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
-    return names | {str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value}
+    names = {last_name(part) for part in walk(node, ast.Name, ast.Attribute)}
+    return names | {str(part.value) for part in walk(node, ast.Constant) if part.value}
 
 
 def _is_masked(roles: Roles, made: Assignment) -> bool:
@@ -118,37 +121,36 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
         if any(DONE.search(test) for test in assignment.conditions) or _reads_end(assignment.value):
             return True
         read = _names(assignment.value)
-        new = [other for other in same if dotted_last(other.target) in read and other not in reached]
+        new = [other for other in same if other.last in read and other not in reached]
         reached += new[: MAX_ASSIGNMENTS_FOLLOWED - len(reached)]
         names |= read
     return bool(names & _set_at_ends(roles))
 
 
+def _names_an_end(node: ast.AST) -> bool:
+    """Say whether an expression names a flag of the end of an episode."""
+    return any(map(DONE.search, _names(node)))
+
+
 def _reads_end(node: ast.expr) -> bool:
     masks = re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node))
-    return bool(masks) or any(DONE.search(name) for name in _names(node))
-
-
-def dotted_last(name: str) -> str:
-    """Return the last part of a dotted name."""
-    return name.rpartition(".")[2]
+    return bool(masks) or _names_an_end(node)
 
 
 def _set_at_ends(roles: Roles) -> set[str]:
     """Return the names of what has items set under a mask of ends: `values[done] = 0`."""
     return {
-        dotted_last(dotted(target.value))
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Assign)
+        last_name(target.value)
+        for node in walk(roles.script.tree, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
+        if isinstance(target, ast.Subscript) and _names_an_end(target.slice)
     }
 
 
 def _recurs(made: Assignment) -> bool:
     """Say whether a value goes on from itself: `g = r + gamma * g`."""
     return made.target in {dotted(part) for part in ast.walk(made.value)} and bool(
-        RECURS.search(dotted_last(made.target)) or len(made.target) <= 2
+        RECURS.search(made.last) or len(made.target) <= 2
     )
 
 
@@ -163,16 +165,10 @@ def _rollouts_cross_episodes(roles: Roles) -> bool:
     A rollout that ends with its episode has no reward after it.
     """
     vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
-    stops = any(
-        isinstance(node, ast.If)
-        and any(DONE.search(name) for name in _names(node.test))
-        and any(isinstance(part, ast.Break | ast.Return) for part in ast.walk(node))
-        for node in ast.walk(roles.script.tree)
-    )
-    until = any(
-        isinstance(node, ast.While) and any(DONE.search(name) for name in _names(node.test))
-        for node in ast.walk(roles.script.tree)
-    )
+    tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if _names_an_end(node.test)]
+    until = any(isinstance(node, ast.While) for node in tests)
+    branches = [node for node in tests if isinstance(node, ast.If)]
+    stops = any(isinstance(part, ast.Break | ast.Return) for node in branches for part in ast.walk(node))
     resets = any(
         call.method == "reset" and call.loops and any(DONE.search(test) for test in call.conditions)
         for call in roles.script.calls
@@ -193,15 +189,14 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
     flags = {
         other.target for other in unpacked if re.search(r"^(?:dones?|d|terms?|terminated|terminals?)$", other.target)
     }
-    definition = roles.definitions.get(dotted_last(made.function))
+    definition = roles.definitions.get(last_part(made.function))
     if isinstance(definition, ast.FunctionDef):
         parameters = {argument.arg for argument in definition.args.args}
         flags |= {name for name in parameters if re.fullmatch(r"dones?|terms?|terminated|terminals?", name)}
         body: ast.AST = definition
     else:
         body = roles.script.tree
-    read = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return bool(flags) and not flags & read
+    return bool(flags) and not flags & names_read(body)
 
 
 def target_with_gradient(roles: Roles) -> Iterator[Fault]:
@@ -211,7 +206,7 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)) or _adds_a_penalty(made):
             continue
         computed = [value, *_sources(roles, value, made)]
-        nodes = [node for part in computed for node in ast.walk(part) if isinstance(node, ast.Call)]
+        nodes = [node for part in computed for node in walk(part, ast.Call)]
         calls = [node for node in nodes if roles.calls_model(node)]
         inside = roles.call_of(calls[0]) if calls else None
         if inside is None or roles.gradients_off(inside):
@@ -234,19 +229,13 @@ def _adds_a_penalty(made: Assignment) -> bool:
 
 def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
     """Return what the names in a value were assigned last before it in their function, where the graph is kept."""
-    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-    known = [roles.assignments_by_name.get((made.function, name), []) for name in sorted(names)]
-    before = [
-        [assignment for assignment in several if assignment.order <= made.order and assignment is not made]
-        for several in known
-    ]
-    sources = [several[-1].value for several in before if several]
+    sources = [_value_of(roles, ast.Name(name), made) for name in sorted(names_in(value))]
     return [source for source in sources if not _CUT_OFF.search(ast.unparse(source))]
 
 
 def _target_in(node: ast.expr) -> ast.expr:
     """Return the target in a difference to it, such as `reward + gamma * after - value`; others as they are."""
-    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else node
+    return node.left if is_operation(node, ast.Sub) else node
 
 
 def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
@@ -262,7 +251,7 @@ def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
 def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The ratio of a policy to its old self is made of two values with gradients, and so is always one."""
     for node, made in _old_log_probabilities(roles):
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         updates = [backward for backward in roles.backwards if backward.function == made.function]
         if call is None or not updates:
             continue
@@ -285,7 +274,7 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
 def _old_log_probabilities(roles: Roles) -> Iterator[tuple[ast.BinOp, Assignment]]:
     """Yield the differences of log-probabilities to old ones, and where the old ones are computed."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+        if not is_operation(node, ast.Sub):
             continue
         old = node.right.value if isinstance(node.right, ast.Subscript) else node.right
         if isinstance(old, ast.Name) and _OLD.search(old.id) and _LOG_PROBABILITY.search(old.id):
@@ -303,11 +292,7 @@ def _made_before_each_update(roles: Roles, made: Assignment, updates: Sequence[C
 
 def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequence[Call]) -> bool:
     """Say whether a loop that updates the weights makes a value in each round of rows that stay the same in it."""
-    loops = [
-        node
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.For) and node.lineno in made.loops and "range(" in ast.unparse(node.iter)
-    ]
+    loops = [loop for loop in roles.loops_at(made.loops) if "range(" in ast.unparse(loop.iter)]
     return any(
         any(loop.lineno in update.loops for update in updates) and not _rows_of(made.value) & _names_set_in(loop)
         for loop in loops
@@ -316,17 +301,15 @@ def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequenc
 
 def _rows_of(node: ast.AST) -> set[str]:
     """Return the names of what calls are given, without their places in brackets: "obs" of `policy(obs[index])`."""
-    given = [part for call in ast.walk(node) if isinstance(call, ast.Call) for part in call.args]
+    given = [part for call in walk(node, ast.Call) for part in call.args]
     return {dotted(part).partition(".")[0] for part in given}
 
 
 def _names_set_in(loop: ast.For) -> set[str]:
     """Return the names that get another value inside of a loop, and those that a call may fill."""
-    stored = {part.id for part in ast.walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    stored = names_set(loop)
     filled = {
-        dotted(part.value.func).partition(".")[0]
-        for part in ast.walk(loop)
-        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+        dotted(part.value.func).partition(".")[0] for part in walk(loop, ast.Expr) if isinstance(part.value, ast.Call)
     }
     return stored | filled | {"self", ""}
 
@@ -344,30 +327,21 @@ def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
         of_ratio = all(re.search(r"ratio|exp\(|\brho\b|\br\b", text) for text in texts)
         if not of_ratio or any(COST.search(text) for text in texts):
             continue
-        negative = [_is_negative(side) for side in sides]
+        negative = [sign_of(side) < 0 for side in sides]
         takes_highest = call.method.startswith("max")
         if (takes_highest and not any(negative)) or (not takes_highest and all(negative)):
             says = f"{call.name}() takes the better of the two objectives: the clipping of PPO has no effect"
             yield fault("clipped_the_wrong_way", call.line, "likely", says)
 
 
-def _is_negative(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return True
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return _is_negative(node.left) != _is_negative(node.right)
-    value = constant_of(node)
-    return isinstance(value, int | float) and value < 0
-
-
 def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
     """The divergence from the reference is added to the reward, which it is to be taken off."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_reward(node.left)):
+        if not (is_operation(node, ast.Add) and REWARDS.search(last_name(node.left))):
             continue
-        if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult):
+        if is_operation(node.right, ast.Mult):
             factors = [node.right.left, node.right.right]
-            names = [dotted(factor).rpartition(".")[2] for factor in factors]
+            names = [last_name(factor) for factor in factors]
             signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
             negative = any(isinstance(sign, int | float) and sign < 0 for sign in signs)
             negative = negative or any(_is_negative_divergence(roles, name) for name in names)
@@ -379,7 +353,7 @@ def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
 
 def _is_divergence(node: ast.expr) -> bool:
     """Say whether a value is the log-probability of a policy less that of its reference, by their names."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+    if not is_operation(node, ast.Sub):
         return False
     left, right = (ast.unparse(side) for side in (node.left, node.right))
     of_both = all(re.search(r"log_?p|logits", text) for text in (left, right))
@@ -389,16 +363,12 @@ def _is_divergence(node: ast.expr) -> bool:
 def _is_negative_divergence(roles: Roles, name: str) -> bool:
     """Say whether a name is the log-probability of the reference less that of the policy, or has a minus."""
     for made in roles.script.assignments:
-        if made.target.rpartition(".")[2] == name:
+        if made.last == name:
             value = made.value
-            left = ast.unparse(value.left) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) else ""
-            if re.search(r"ref|base|init|sft", left) or _is_negative(value):
+            left = ast.unparse(value.left) if is_operation(value, ast.Sub) else ""
+            if re.search(r"ref|base|init|sft", left) or sign_of(value) < 0:
                 return True
     return False
-
-
-def _is_reward(node: ast.expr) -> bool:
-    return bool(re.search(r"^(?:r|rew|rewards?|scores?|rm_scores?)$", dotted(node).rpartition(".")[2]))
 
 
 def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
@@ -409,8 +379,8 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
             inner = inner.func.value
         if not isinstance(inner, ast.Call) or inner is made.value or not is_critic(inner):
             continue
-        inside = [part for given in inner.args for part in ast.walk(given) if isinstance(part, ast.Call)]
-        by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", dotted(part).rpartition(".")[2]) for part in inside)
+        inside = [part for given in inner.args for part in walk(given, ast.Call)]
+        by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", last_name(part)) for part in inside)
         is_cost = COST.search(dotted(inner)) or _is_negated(roles, made)
         if by_actor and roles.reaches_backward(made) and not is_cost:
             says = f"{made.target} is the value of the actor's own actions: training makes that smaller"
@@ -419,14 +389,14 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
 
 def _is_negated(roles: Roles, made: Assignment) -> bool:
     """Say whether a value gets a minus later in its function."""
-    scope = roles.definitions.get(dotted_last(made.function), roles.script.tree)
+    scope = roles.definitions.get(last_part(made.function), roles.script.tree)
     for node in ast.walk(scope):
         negated: ast.expr | None = None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             negated = node.operand
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        elif is_operation(node, ast.Sub):
             negated = node.right
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_negative(node):
+        elif is_operation(node, ast.Mult) and sign_of(node) < 0:
             negated = node
         if negated is not None and made.target in names_in(negated):
             return True
@@ -435,9 +405,7 @@ def _is_negated(roles: Roles, made: Assignment) -> bool:
 
 def is_critic(call: ast.Call) -> bool:
     """Say whether a call is that of a critic, by its name."""
-    return bool(
-        re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", dotted(call.func).rpartition(".")[2], re.IGNORECASE)
-    )
+    return bool(re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", last_name(call), re.IGNORECASE))
 
 
 def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
@@ -476,7 +444,7 @@ def _reached(roles: Roles, made: Assignment) -> set[str]:
     reached = {made.target}
     for other in roles.script.assignments:
         later = other.function == made.function and other.order >= made.order and other is not made
-        of_density = any(LOG_PROBABILITY.search(name.rpartition(".")[2]) for name in calls_in(other.value))
+        of_density = any(LOG_PROBABILITY.search(last_part(name)) for name in calls_in(other.value))
         if later and not of_density and reached & names_with_graph(other.value):
             reached.add(other.target)
     return reached
@@ -485,7 +453,7 @@ def _reached(roles: Roles, made: Assignment) -> set[str]:
 def _given_by(roles: Roles, drawn: Assignment) -> Iterator[Assignment]:
     """Yield what callers get of a function that returns a drawn value, or what is computed from it."""
     owner, _, name = drawn.function.rpartition(".")
-    function = roles.definitions.get(name) if not owner else _method_of(roles, owner, name)
+    function = roles.definitions.get(name) if not owner else method_of(roles.definitions.get(last_part(owner)), name)
     reached = _reached(roles, drawn)
     places: set[int | None] = set()
     for node in ast.walk(function) if function is not None else ():
@@ -499,14 +467,8 @@ def _given_by(roles: Roles, drawn: Assignment) -> Iterator[Assignment]:
             called = dotted(call.func)
             of_model = roles.class_of(called) if name in ("forward", "__call__") else None
             same = of_model is not None and of_model.name == owner
-            if same or (name not in ("forward", "__call__") and called.rpartition(".")[2] == name):
+            if same or (name not in ("forward", "__call__") and last_part(called) == name):
                 yield made
-
-
-def _method_of(roles: Roles, owner: str, name: str) -> ast.AST | None:
-    made = roles.definitions.get(owner.rpartition(".")[2])
-    parts = made.body if isinstance(made, ast.ClassDef) else []
-    return next((part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
 def _learns_by(roles: Roles, action: Assignment) -> bool:
@@ -515,7 +477,7 @@ def _learns_by(roles: Roles, action: Assignment) -> bool:
     for loss in roles.script.assignments:
         if loss.function != action.function or loss.order < action.order or not roles.reaches_backward(loss):
             continue
-        for value in (node for node in ast.walk(loss.value) if isinstance(node, ast.Call)):
+        for value in (node for node in walk(loss.value, ast.Call)):
             if not roles.calls_model(value) and not is_critic(value):
                 continue
             given = set[str]().union(*map(names_with_graph, value.args)) & reached
@@ -530,9 +492,9 @@ def _is_weight(loss: ast.expr, value: ast.Call) -> bool:
     """Say whether a value is detached, or weights a log-probability, whose gradient is that of the policy."""
     for node in ast.walk(loss):
         inside = any(part is value for part in ast.walk(node))
-        if inside and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "detach":
+        if inside and isinstance(node, ast.Call) and last_name(node) == "detach":
             return True
-        if inside and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        if inside and is_operation(node, ast.Mult):
             other = node.right if any(part is value for part in ast.walk(node.left)) else node.left
             names = [*names_in(other), *calls_in(other)]
             if any(LOG_PROBABILITY.search(name) for name in names):
@@ -544,7 +506,7 @@ def _actor_steps(roles: Roles, loss: Assignment, value: ast.Call) -> bool:
     """Say whether the first step after a loss is of an optimizer that is known not to have the critic."""
     steps: list[Call] = [step for step in roles.steps if step.function == loss.function and step.order >= loss.order]
     made = roles.optimizers.get(steps[0].owner) if steps else None
-    critic = dotted(value.func).rpartition(".")[2]
+    critic = last_name(value)
     return made is not None and critic not in re.findall(r"\w+", ast.unparse(made.value))
 
 
@@ -568,7 +530,7 @@ def compared_across_prompts(roles: Roles) -> Iterator[Fault]:
     repeats = _repeats(roles)
     for made in (*roles.script.assignments, *returned(roles)):
         for node in ast.walk(made.value):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            if is_operation(node, ast.Sub):
                 yield from _centred(roles, node, made, repeats)
 
 
@@ -592,14 +554,14 @@ def _centred(roles: Roles, node: ast.BinOp, made: Assignment, repeats: _Repeats)
 
 def _is_of_rewards(roles: Roles, table: ast.expr, made: Assignment) -> bool:
     """Say whether a table is of rewards, by its name, that of what it is a view of, or that of its function."""
-    names = (dotted(table), dotted(_value_of(roles, table, made)), made.target, made.function.rpartition(".")[2])
+    names = (dotted(table), dotted(_value_of(roles, table, made)), made.target, last_part(made.function))
     return any(COMPARED.search(name) for name in names)
 
 
 def _value_of(roles: Roles, node: ast.expr, made: Assignment) -> ast.expr:
     """Return what a name was assigned last in its function; others as they are."""
-    known = roles.assignments_by_name.get((made.function, dotted(node)), []) if isinstance(node, ast.Name) else []
-    before = [assignment for assignment in known if assignment.order <= made.order and assignment is not made]
+    known = roles.made_before(node.id, made) if isinstance(node, ast.Name) else []
+    before = [assignment for assignment in known if assignment is not made]
     return before[-1].value if before else node
 
 
@@ -612,16 +574,14 @@ def _axis_of_mean(roles: Roles, node: ast.expr, table: ast.expr, made: Assignmen
     of_what = value.args[0] if functional and value.args else value.func.value
     if ast.unparse(of_what) != ast.unparse(table):
         return None
-    given = [keyword.value for keyword in value.keywords if keyword.arg in ("dim", "axis")]
-    given = given or value.args[1 if functional else 0 :][:1]
-    axis = constant_of(given[0]) if given else None
-    return {0: 0, 1: 1, -1: 1, -2: 0}.get(axis) if isinstance(axis, int) and not isinstance(axis, bool) else None
+    axis = axis_of(value.args[functional:], value)
+    return {0: 0, 1: 1, -1: 1, -2: 0}.get(axis) if axis is not None else None
 
 
 def _sizes_of_table(roles: Roles, table: ast.expr, made: Assignment) -> list[ast.expr] | None:
     """Return the two sizes that a table was given by `view` or `reshape`; None for another value."""
     value = _value_of(roles, table, made)
-    if not isinstance(value, ast.Call) or dotted(value.func).rpartition(".")[2] not in ("view", "reshape"):
+    if not isinstance(value, ast.Call) or last_name(value) not in ("view", "reshape"):
         return None
     functional = dotted(value.func).partition(".")[0] in ("torch", "np", "numpy")
     sizes = value.args[1:] if functional else value.args
@@ -632,7 +592,7 @@ def _sizes_of_table(roles: Roles, table: ast.expr, made: Assignment) -> list[ast
 
 def _counts_completions(size: ast.expr, repeats: _Repeats) -> bool:
     """Say whether a size is the number of completions of a prompt: by its name, or as prompts are repeated by it."""
-    last = dotted(size).rpartition(".")[2]
+    last = last_name(size)
     if constant_of(size) == -1:
         return False
     if ast.unparse(size) in repeats.counts or (last and last in repeats.counts):
@@ -706,8 +666,8 @@ def _value_made(function: ast.FunctionDef, value: ast.expr) -> ast.expr:
     names = names_in(value)
     made = [
         node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and dotted(node.targets[0]) in names and isinstance(node.targets[0], ast.Name)
+        for node in walk(function, ast.Assign)
+        if dotted(node.targets[0]) in names and isinstance(node.targets[0], ast.Name)
     ]
     return made[-1] if made else value
 
@@ -716,7 +676,7 @@ def _better_side(roles: Roles, function: ast.FunctionDef, value: ast.expr, path:
     """Return on which side what a function gives is better; a difference by the side which has the answer."""
     known = better_of(roles, value, path)
     source = _value_made(function, value)
-    parts = [part for part in ast.walk(source) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)]
+    parts = [part for part in walk(source, ast.BinOp) if isinstance(part.op, ast.Sub)]
     answers = _names_of_answers(function) if parts and not known else set[str]()
     for part in parts if answers else ():
         left, right = (better_of(roles, side, path) for side in (part.left, part.right))
@@ -748,19 +708,16 @@ def entropy_of_target(roles: Roles) -> Iterator[Fault]:
     """
     charged = {
         _factors(node.left)
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Sub)
-        and _factors(node.left)
-        and _is_value(node.right)
+        for node in walk(roles.script.tree, ast.BinOp)
+        if isinstance(node.op, ast.Sub) and _factors(node.left) and _is_value(node.right)
     }
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    for node in walk(roles.script.tree, ast.BinOp):
+        if not isinstance(node.op, ast.Add):
             continue
         for weighed, other in ((node.right, node.left), (node.left, node.right)):
             factors = _factors(weighed)
             named = any(map(TEMPERATURE.search, factors)) and any(map(LOG_PROBABILITY.search, factors))
-            if factors and _is_value(other) and (factors in charged or named) and not _has_minus(weighed):
+            if factors and _is_value(other) and (factors in charged or named) and not any(walk(weighed, ast.USub)):
                 says = f"`{ast.unparse(node)[:60]}` adds the log-probability, which the value of a state is to lose"
                 yield fault("loss_sign", node.lineno, "likely", says)
 
@@ -769,7 +726,7 @@ def _factors(node: ast.expr) -> frozenset[str]:
     """Return the names of the two factors of a product; none for anything else."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         node = node.func.value
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not is_operation(node, ast.Mult):
         return frozenset()
     names = [".".join(dotted(side).split(".")[-2:]) for side in (node.left, node.right)]
     return frozenset(names) if all(names) else frozenset()
@@ -782,10 +739,6 @@ def _is_value(node: ast.expr) -> bool:
     named = [dotted(part).split(".") for part in text]
     words = [word for parts in named for word in parts]
     return (isinstance(node, ast.Call) and is_critic(node)) or any(map(VALUE.search, words))
-
-
-def _has_minus(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.USub) for part in ast.walk(node))
 
 
 def roles_exchanged(roles: Roles) -> Iterator[Fault]:

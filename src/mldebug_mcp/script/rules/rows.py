@@ -10,18 +10,22 @@ from mldebug_mcp.script.calls import (
     Assignment,
     Call,
     calls_in,
-    calls_within,
     constant_of,
     dotted,
+    is_operation,
+    last_name,
+    last_part,
+    method_of,
     names_in,
     parameters_of,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules.loaders import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read
+from mldebug_mcp.script.rules.loaders import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read, use_of
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
 from mldebug_mcp.script.trace.library_calls import wrapped
@@ -75,13 +79,13 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
         made.target
         for made in same
         if made.order >= fit.order
-        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in calls_within(made.value))
+        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in walk(made.value, ast.Call))
     }
     ends: set[str] = set()
     starts: set[str] = set()
     for made in same:
-        for node in ast.walk(made.value):
-            if not isinstance(node, ast.Subscript) or dotted(node.value) not in scaled or made.order < fit.order:
+        for node in walk(made.value, ast.Subscript):
+            if dotted(node.value) not in scaled or made.order < fit.order:
                 continue
             if isinstance(node.slice, ast.Slice):
                 ends |= (
@@ -94,7 +98,7 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
 def scaled_before_split(roles: Roles) -> Iterator[Fault]:
     """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
     for made in roles.script.assignments:
-        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.target.rpartition(".")[2]):
+        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.last):
             continue
         scope = roles.scope_of(made.function)
         later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
@@ -104,7 +108,7 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
             re.search(r"[^:,]:(?:$|\])", end) for end in ends
         )
         split = any(
-            dotted(node.func).rpartition(".")[2] in ("train_test_split", "random_split")
+            last_name(node) in ("train_test_split", "random_split")
             and any(dotted(arg) == made.target for arg in node.args)
             for node in later
             if isinstance(node, ast.Call)
@@ -117,12 +121,8 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
 def _with_statistics(roles: Roles, made: Assignment) -> str:
     """Return the text of a value in which the names of means and deviations are spelled out."""
     text = ast.unparse(made.value)
-    before = [
-        assignment
-        for assignment in roles.script.assignments
-        if assignment.function == made.function and assignment.order <= made.order
-    ]
-    for other in before:
+    same = [other for other in roles.script.assignments if other.function == made.function]
+    for other in (other for other in same if other.order <= made.order):
         source = ast.unparse(other.value)
         if STATISTIC.search(source):
             text = re.sub(rf"(?<![\w.]){re.escape(other.target)}(?![\w.(])", source.replace("\\", ""), text)
@@ -132,7 +132,7 @@ def _with_statistics(roles: Roles, made: Assignment) -> str:
 def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
     """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
     value = made.value
-    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
+    if not (is_operation(value, ast.Div) and isinstance(value.left, ast.BinOp)):
         return False
     name, text = re.escape(made.target), _with_statistics(roles, made)
     statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
@@ -143,7 +143,7 @@ def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
 def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
     """An encoder learns from the rows of all, and these are split by index afterwards."""
     for call in roles.script.named("fit", "fit_transform"):
-        makers = [ast.unparse(made.value) for made in roles.script.assignments if made.target == call.owner]
+        makers = [ast.unparse(made.value) for made in roles.script.made(call.owner)]
         makers.append(ast.unparse(call.node.func))
         if not any(ENCODES.search(maker) for maker in makers):
             continue
@@ -151,8 +151,8 @@ def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
         scope = roles.scope_of(call.function)
         cuts = [
             (dotted(node.value), dotted(node.slice))
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.lineno > call.line
+            for node in walk(scope, ast.Subscript)
+            if isinstance(node.slice, ast.Name) and node.lineno > call.line
         ]
         for name in given:
             places = {place for cut, place in cuts if cut == name}
@@ -170,7 +170,7 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
         if call.node.args and maker is not None and FITTED.search(dotted(maker.value)):
             fits.setdefault((call.function, call.owner), []).append(call)
     for calls in fits.values():
-        given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
+        given = [last_name(call.node.args[0]) for call in calls]
         train, held_out = _halves_of_split(roles, calls[0], given)
         if train and held_out:
             again = next(call for call, name in zip(calls, given, strict=True) if name == held_out)
@@ -184,26 +184,24 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
 def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
     """Return which of several names is rows of training, and which held-out ones; by a split, or by their names."""
     places = {
-        made.target.rpartition(".")[2]: made.place
+        made.last: made.place
         for made in roles.script.assignments
         if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
     }
     train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
-    held_out = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    held_out = [name for name in names if places.get(name) == 1 or use_of(name) == "evaluate"]
     return next(iter(train), ""), next(iter(held_out), "")
 
 
 def own_statistics(roles: Roles) -> Iterator[Fault]:
     """Rows of the evaluation are scaled by their own mean and deviation, and those of training by theirs."""
-    for name, helper in roles.definitions.items():
-        if not isinstance(helper, ast.FunctionDef) or not _scales_by_itself(helper):
+    for name, helper in roles.functions.items():
+        if not _scales_by_itself(helper):
             continue
         uses: dict[str, int] = {}
         for made in roles.script.assignments:
-            if any(dotted(node.func).rpartition(".")[2] == name for node in calls_within(made.value)):
-                last = made.target.rpartition(".")[2]
-                use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
-                uses.setdefault(use, made.line)
+            if any(last_name(node) == name for node in walk(made.value, ast.Call)):
+                uses.setdefault(use_of(made.last) or "", made.line)
         if {"train", "evaluate"} <= set(uses):
             says = f"{name}() scales rows by their own mean and deviation, and is called for training and evaluation"
             yield fault("own_statistics", uses["evaluate"], "likely", says)
@@ -212,16 +210,8 @@ def own_statistics(roles: Roles) -> Iterator[Fault]:
 def _scales_by_itself(helper: ast.FunctionDef) -> bool:
     """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
     parameters = {parameter.arg for parameter in helper.args.args}
-    taken: set[str] = set()
-    for node in calls_within(helper):
-        method = dotted(node.func).rpartition(".")[2]
-        given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
-        given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
-        axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
-        if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
-            taken.add(method)
-    returned = [*filter(None, values_returned(helper))]
-    divides = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) for value in returned)
+    taken = {_statistic_over_rows(node, parameters) for node in walk(helper, ast.Call)} - {""}
+    divides = any(is_operation(value, ast.Div) for value in values_returned(helper))
     return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
 
@@ -259,10 +249,7 @@ def _train_and_evaluate(parts: list[str]) -> bool:
     )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
     chosen += [part for part in parts if part.isidentifier()]
-    named = any(map(TRAINS.search, chosen)) and any(
-        HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen
-    )
-    return bool(first & later) or named
+    return bool(first & later) or {"train", "evaluate"} <= set(map(use_of, chosen))
 
 
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
@@ -270,12 +257,8 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
 
     Only statements that always run count: where a test decides, the statistics of training may be given.
     """
-    begins = next(
-        (part for part in dataset.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None
-    )
-    if begins is None or not any(
-        part.name == "__getitem__" for part in dataset.body if isinstance(part, ast.FunctionDef)
-    ):
+    begins = method_of(dataset, "__init__")
+    if begins is None or method_of(dataset, "__getitem__") is None:
         return None
     rows = {parameter.arg for parameter in begins.args.args[1:]}
     taken: dict[str, str] = {}
@@ -301,8 +284,8 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
 
 def _statistic_over_rows(node: ast.expr, rows: set[str]) -> str:
     """Return "mean" or "std" where a value is that of rows, over all of them; a small number may be added to it."""
-    for call in calls_within(node):
-        method = dotted(call.func).rpartition(".")[2]
+    for call in walk(node, ast.Call):
+        method = last_name(call)
         of_library = dotted(call.func).partition(".")[0] in ("np", "numpy", "torch")
         given = call.args[0] if of_library and call.args else getattr(call.func, "value", None)
         places = [keyword.value for keyword in call.keywords if keyword.arg in ("axis", "dim")]
@@ -323,7 +306,7 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
     while isinstance(node, ast.Call):
         of_library = dotted(node.func).partition(".")[0] in ("np", "numpy", "torch")
         inner = node.args[0] if of_library and node.args else getattr(node.func, "value", None)
-        if inner is None or dotted(node.func).rpartition(".")[2] not in KEEPS_ROWS:
+        if inner is None or last_name(node) not in KEEPS_ROWS:
             return False
         node = inner
     return isinstance(node, ast.Name | ast.Attribute) and dotted(node).removesuffix(".values") in rows
@@ -331,7 +314,7 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
 
 def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
     """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp)):
+    if not (is_operation(node, ast.Div) and isinstance(node.left, ast.BinOp)):
         return False
     if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:
         return False
@@ -341,21 +324,17 @@ def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str])
 
 def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
     """Say whether statistics of one data set are given to another afterwards: `valid.mean = train.mean`."""
-    lasts = {attribute.rpartition(".")[2] for attribute in taken}
+    lasts = {last_part(attribute) for attribute in taken}
     return any(
-        made.target.rpartition(".")[2] in lasts and not made.function.startswith(f"{name}.") and "." in made.target
+        made.last in lasts and not made.function.startswith(f"{name}.") and "." in made.target
         for made in roles.script.assignments
     )
 
 
 def _is_for_both_phases(roles: Roles, name: str) -> bool:
     """Say whether data sets of a class are kept under names of training and of evaluation."""
-    uses = [
-        made.target.rpartition(".")[2]
-        for made in roles.script.assignments
-        if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
-    ]
-    return any(map(TRAINS.search, uses)) and any(HELD_OUT.search(use) and not TRAINS.search(use) for use in uses)
+    uses = [made.last for made in roles.script.assignments if made.made_by == name]
+    return {"train", "evaluate"} <= set(map(use_of, uses))
 
 
 def _is_for_slices(roles: Roles, name: str) -> bool:
@@ -383,7 +362,11 @@ def scaled_in_training_alone(roles: Roles) -> Iterator[Fault]:
         for parameter, place in _optional_statistics(dataset):
             calls = [call for call in roles.script.named(name) if isinstance(call.node.func, ast.Name)]
             given = [call for call in calls if parameter in call.keywords or len(call.node.args) > place]
-            bare = [call for call in calls if call not in given and not any(map(_is_spread, call.node.args))]
+            bare = [
+                call
+                for call in calls
+                if call not in given and not any(isinstance(arg, ast.Starred) for arg in call.node.args)
+            ]
             if parameter == "transform":
                 given = [call for call in given if _normalizes(roles, call, place)]
             names = {id(call): _name_given(roles, call) for call in calls}
@@ -400,14 +383,10 @@ def _normalizes(roles: Roles, call: Call, place: int) -> bool:
     return bool(re.search(r"normali[sz]|standardi[sz]", text, re.IGNORECASE))
 
 
-def _is_spread(node: ast.expr) -> bool:
-    return isinstance(node, ast.Starred)
-
-
 def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
     """Yield the parameters of a data set that are None by default and scale its rows, with their places in a call."""
-    begins = _method(dataset, "__init__")
-    if begins is None or _method(dataset, "__getitem__") is None:
+    begins = method_of(dataset, "__init__")
+    if begins is None or method_of(dataset, "__getitem__") is None:
         return
     names = parameters_of(begins)
     for parameter, default in zip(reversed(names), reversed(begins.args.defaults), strict=False):
@@ -420,10 +399,8 @@ def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
 
 def _name_given(roles: Roles, call: Call) -> str:
     """Return the name of what a call is a part of."""
-    holders = [
-        made.target for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))
-    ]
-    return holders[-1].rpartition(".")[2] if holders else ""
+    holders = roles.holders_of(call.node)
+    return holders[-1].last if holders else ""
 
 
 def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -490,26 +467,26 @@ def _made_of(value: Value, depth: int = 3) -> Iterator[Object]:
 
 def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
     """Say whether a class draws random numbers where a switch is on, which nothing outside of it turns."""
-    last = switch.rpartition(".")[2]
-    turned = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == last]
+    last = last_part(switch)
+    turned = [made for made in roles.script.assignments if made.last == last]
     if any(not made.function.startswith(f"{definition.name}.") for made in turned if "." in made.target):
         return False
     guarded = [
         part
-        for node in ast.walk(definition)
-        if isinstance(node, ast.If | ast.IfExp) and dotted(node.test) == switch
+        for node in walk(definition, ast.If, ast.IfExp)
+        if dotted(node.test) == switch
         for part in (node.body if isinstance(node, ast.If) else [node.body])
     ]
-    called = [dotted(node.func) for part in guarded for node in calls_within(part)]
-    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in called]
-    called += [dotted(node.func) for helper in helpers if helper is not None for node in calls_within(helper)]
+    called = [dotted(node.func) for part in guarded for node in walk(part, ast.Call)]
+    helpers = [roles.definitions.get(last_part(name)) for name in called]
+    called += [dotted(node.func) for helper in helpers if helper is not None for node in walk(helper, ast.Call)]
     return any(map(DRAWS.search, called))
 
 
 def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
     """A data set gives its stored rows to what changes them in place, so that each pass changes them further."""
     for dataset in roles.definitions.values():
-        item = _method(dataset, "__getitem__")
+        item = method_of(dataset, "__getitem__")
         if item is None:
             continue
         stored = {name: rows for name, rows in _stored_rows(item).items() if not _is_read_anew(dataset, rows)}
@@ -527,18 +504,13 @@ def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
 
 def _is_read_anew(dataset: ast.AST, rows: str) -> bool:
     """Say whether rows are kept in a file, so that each reading gives new ones."""
-    made = [node.value for node in ast.walk(dataset) if isinstance(node, ast.Assign) and _is_made(node, rows)]
+    made = [node.value for node in walk(dataset, ast.Assign) if rows in map(dotted, node.targets)]
     return any(re.search(r"File\(|open\w*\(|zarr|lmdb|load_dataset", ast.unparse(value)) for value in made)
-
-
-def _is_made(node: ast.Assign, name: str) -> bool:
-    return any(dotted(target) == name for target in node.targets)
 
 
 def _given_back(item: ast.FunctionDef, stored: Mapping[str, str]) -> set[str]:
     """Return the stored arrays whose rows are what a data set gives, and not counts or priorities of them."""
-    returned = [*filter(None, values_returned(item))]
-    names = {dotted(part) for value in returned for part in ast.walk(value)}
+    names = {dotted(part) for value in filter(None, values_returned(item)) for part in ast.walk(value)}
     return names | {rows for name, rows in stored.items() if name in names}
 
 
@@ -547,8 +519,8 @@ def _changed_where_stored(item: ast.FunctionDef, given: set[str]) -> int:
     index = {parameter.arg for parameter in item.args.args[1:]}
     lines = [
         node.lineno
-        for node in ast.walk(item)
-        if isinstance(node, ast.AugAssign) and _is_stored(node.target) and isinstance(node.target, ast.Subscript)
+        for node in walk(item, ast.AugAssign)
+        if _is_stored(node.target) and isinstance(node.target, ast.Subscript)
         if dotted(node.target.slice) in index and dotted(node.target) in given
     ]
     return min(lines, default=0)
@@ -556,11 +528,6 @@ def _changed_where_stored(item: ast.FunctionDef, given: set[str]) -> int:
 
 def _is_stored(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and dotted(node).startswith("self.")
-
-
-def _method(owner: ast.AST, name: str) -> ast.FunctionDef | None:
-    body = owner.body if isinstance(owner, ast.ClassDef) else []
-    return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
 def _stored_rows(item: ast.FunctionDef) -> dict[str, str]:
@@ -585,11 +552,13 @@ def _stored_rows(item: ast.FunctionDef) -> dict[str, str]:
 
 def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
     """Return the line at which a transform of this file first changes what it is given; 0 where none does."""
-    called = dotted(call.func).rpartition(".")[2]
+    called = last_name(call)
     helper = roles.definitions.get(called)
     bodies = [helper] if isinstance(helper, ast.FunctionDef) else []
     if not bodies and dotted(call.func).startswith("self."):
-        bodies = [method for owner in roles.definitions.values() if (method := _method(owner, "__call__")) is not None]
+        bodies = [
+            method for owner in roles.definitions.values() if (method := method_of(owner, "__call__")) is not None
+        ]
         bodies = bodies if len(bodies) == 1 else []
     for body in bodies:
         parameters = [parameter.arg for parameter in body.args.args if parameter.arg != "self"]
@@ -601,7 +570,7 @@ def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
 
 def _changed_in_place(function: ast.FunctionDef, names: set[str]) -> int:
     """Return the line at which a function changes one of these in place before it is given another value; 0 if none."""
-    statements = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.AugAssign)]
+    statements = [*walk(function, ast.Assign, ast.AugAssign)]
     for node in sorted(statements, key=lambda statement: statement.lineno):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         if dotted(target) not in names:

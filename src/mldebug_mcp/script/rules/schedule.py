@@ -8,8 +8,22 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of, values_returned
-from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    argument_of,
+    called_name,
+    constant_of,
+    dotted,
+    last_name,
+    last_names,
+    last_part,
+    only_value,
+    parameters_of,
+    part_of,
+    walk,
+)
+from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, DataKind, Facts, divided
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
@@ -30,7 +44,6 @@ COUNT_BATCHES = "count the batches, not the updates"
 READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
 MAX_CALLERS = 3
 """How far up the calls of functions are followed."""
-Unit = Literal["rows", "batches", "updates", ""]
 LENGTH = re.compile(r"warm|total|t_max|training_steps|(?:max|num|n)_(?:steps|iters|updates)|horizon|decay_steps", re.I)
 """Names of the lengths of a schedule."""
 DATASET = re.compile(r"data_?set|(?:^|_)ds$", re.IGNORECASE)
@@ -83,8 +96,8 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
 
 def _steps_schedule(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
     """Say whether a call steps this schedule, and not one of its name that another function made for itself."""
-    last = name.rpartition(".")[2]
-    if step.owner.rpartition(".")[2] != last:
+    last = last_part(name)
+    if last_part(step.owner) != last:
         return False
     own = roles.assignments_by_name.get((step.function, step.owner), [])
     return step.function == made.function or not any(isinstance(other.value, ast.Call) for other in own)
@@ -108,7 +121,7 @@ def _accumulated(roles: Roles, name: str, made: Assignment, steps: Sequence[Call
 def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str:
     """Return the text of a value with what the names in it were assigned."""
     text = ast.unparse(node)
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} if depth else set()
+    names = {part.id for part in walk(node, ast.Name)} if depth else set()
     for name in sorted(names):
         known = roles.assignments_by_name.get((function, name), []) + roles.assignments_by_name.get(("", name), [])
         if known and known[-1].value is not node and not isinstance(known[-1].value, ast.Call | ast.Lambda):
@@ -118,20 +131,20 @@ def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str
 
 def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
     """Say whether anything may step a schedule: a call of it, another file that is given it, a list that holds it."""
-    last, names = name.rpartition(".")[2], roles.also_called(name)
+    last, names = last_part(name), roles.also_called(name)
     for call in roles.script.calls:
-        of_it = call.method in names or (call.owner.rpartition(".")[2] in names and call.method not in READS_ONLY)
+        of_it = call.method in names or (last_part(call.owner) in names and call.method not in READS_ONLY)
         if of_it and call.line != made.line:
             return True
     if any(roles.is_handed_on(known, except_to=HANDS_BACK) for known in names) or roles.is_kept(last):
         return True
-    others = [other for other in roles.script.assignments if other.target.rpartition(".")[2] != last]
+    others = [other for other in roles.script.assignments if other.last != last]
     return any(dotted(other.value) == name for other in others)
 
 
 def _first_change(roles: Roles, made: Assignment) -> int:
     """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
-    kind = dotted(made.value).rpartition(".")[2]
+    kind = last_name(made.value)
     argument = {"StepLR": "step_size", "CosineAnnealingLR": "T_max", "MultiStepLR": "milestones"}.get(kind)
     value = _second_argument(roles, made, argument) if argument else None
     return value if isinstance(value, int) else 0
@@ -142,9 +155,7 @@ def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
     call = made.value
     if not isinstance(call, ast.Call):
         return None
-    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-    given = call.args[1] if given is None and len(call.args) > 1 else given
-    given = roles.spelled_out(given)
+    given = roles.spelled_out(argument_of(call, name, 1))
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
     return constant_of(given)
@@ -159,7 +170,7 @@ def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool |
     if any(update.loops for update in same):
         return False
     inside = {call.method for call in roles.script.calls if step.loops and call.loops[: len(step.loops)] == step.loops}
-    called = [update for update in updates if update.function.rpartition(".")[2] in inside]
+    called = [update for update in updates if last_part(update.function) in inside]
     if called:
         return not any(update.loops for update in called)
     callers = roles.callers(step.function) if depth and not step.loops else []
@@ -185,16 +196,10 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
         or len({schedule.made_by for schedule in schedules}) > 1
     ):
         return
-    moved_optimizers = [
-        [argument for argument in schedule.given if isinstance(argument, Object)][:1] for schedule in schedules
-    ]
-    owners = [owner[0] for owner in moved_optimizers if owner]
+    moved = [next((part for part in schedule.given if isinstance(part, Object)), None) for schedule in schedules]
+    owners = [owner for owner in moved if owner is not None]
     free = [optimizer for optimizer in optimizers if optimizer not in owners]
-    twice = [
-        schedule
-        for schedule, owner in zip(schedules, moved_optimizers, strict=True)
-        if owner and owners.count(owner[0]) > 1
-    ]
+    twice = [schedule for schedule, owner in zip(schedules, owners, strict=False) if owners.count(owner) > 1]
     if len(owners) == len(schedules) and free and twice:
         wrong = twice[-1]
         says = f"{wrong.label} moves {owners[-1].label} a second time, and {free[0].label} has no schedule"
@@ -204,7 +209,7 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
 def made_for_lightning_alone(roles: Roles) -> Iterator[Fault]:
     """A schedule is made for Lightning and not returned to it."""
     for name, made in roles.schedules.items():
-        if made.function.rpartition(".")[2] != "configure_optimizers":
+        if last_part(made.function) != "configure_optimizers":
             continue
         if "." not in name and not _is_used(roles, name, made):
             says = f"{name} is made and not returned: Lightning does not step it"
@@ -337,13 +342,13 @@ def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
     if made.target not in roles.schedules and "sched" not in made.target.lower():
         return []
     names = roles.also_called(made.target)
-    calls = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] in names]
+    calls = [call for call in roles.schedule_steps if last_part(call.owner) in names]
     return [call for call in calls if not call.node.args and not call.node.keywords]
 
 
 def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
     """Yield the lengths that a schedule is given, or that the function reads which it is given."""
-    name = dotted(call.func).rpartition(".")[2]
+    name = last_name(call)
     for keyword in call.keywords:
         if keyword.arg and LENGTH.search(keyword.arg):
             yield keyword.value
@@ -353,24 +358,21 @@ def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
     yield from (arg for parameter, arg in zip(parameters, call.args, strict=False) if LENGTH.search(parameter))
     if name == "LambdaLR" and len(call.args) > 1:
         given = call.args[1]
-        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(dotted(given).rpartition(".")[2])
+        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(last_name(given))
         for node in ast.walk(body) if body is not None else ():
-            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(dotted(node).rpartition(".")[2]):
+            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(last_name(node)):
                 yield node
 
 
-def _unit_of_step(roles: Roles, step: Call) -> Unit:
+def _unit_of_step(roles: Roles, step: Call) -> DataKind:
     """Return what a schedule is stepped once for: an update of several batches, a batch, or what is not known."""
     if roles.uses("accumulate", "deepspeed", "Accelerator"):
         return ""
     runs = roles.runs(step)
     if all(any("%" in test and ACCUMULATED.search(test) for test in run.conditions) for run in runs):
         return "updates"
-    seldom = [
-        update
-        for update in roles.steps
-        if update.function == step.function and any(ACCUMULATED.search(test) for test in update.conditions)
-    ]
+    updates = [update for update in roles.steps if update.function == step.function]
+    seldom = [update for update in updates if any(map(ACCUMULATED.search, update.conditions))]
     same = any(step.loops == update.loops and step.loops and not step.conditions for update in seldom)
     return "batches" if same else ""
 
@@ -378,29 +380,23 @@ def _unit_of_step(roles: Roles, step: Call) -> Unit:
 def _certainty(roles: Roles, step: Call) -> Certainty:
     """Return how sure it is that several batches make an update: the default of a setting may be one."""
     tests = [ast.parse(test, mode="eval") for run in roles.runs(step) for test in run.conditions]
-    counts = [
-        roles.number_of(part)
-        for test in tests
-        for part in ast.walk(test)
-        if isinstance(part, ast.Name | ast.Attribute) and ACCUMULATED.search(dotted(part).rpartition(".")[2])
-    ]
+    parts = [part for test in tests for part in walk(test, ast.Name, ast.Attribute)]
+    counts = [roles.number_of(part) for part in parts if ACCUMULATED.search(last_name(part))]
     return "depends" if 1 in counts else "likely"
 
 
 def _one_row_a_batch(roles: Roles) -> bool:
     """Say whether a loader is given no size, so that a batch may be one row."""
     loaders = roles.script.named("DataLoader")
-    return not loaders or any(len(call.node.args) < 2 and not _sized(call) for call in loaders)
+    return not loaders or any(
+        len(call.node.args) < 2 and not (call.is_spread or {"batch_size", "batch_sampler"} & {*call.keywords})
+        for call in loaders
+    )
 
 
-def _sized(call: Call) -> bool:
-    spread = any(keyword.arg is None for keyword in call.node.keywords)
-    return spread or bool({"batch_size", "batch_sampler"} & set(call.keywords))
-
-
-def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> Unit:
+def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> DataKind:
     """Return what a number counts; empty where that is not known."""
-    unit: Unit = ""
+    unit: DataKind = ""
     if depth == 0:
         return unit
     match node:
@@ -409,7 +405,9 @@ def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FO
         case ast.Call():
             unit = _unit_of_call(roles, node, function, depth)
         case ast.BinOp(op=ast.Div() | ast.FloorDiv()):
-            unit = _divided(_unit(roles, node.left, function, depth - 1), node.right)
+            names = last_names(node.right)
+            plain = constant_of(node.right) is not None or any(map(SHARES.search, names))
+            unit = divided(_unit(roles, node.left, function, depth - 1), node.right, plain=plain)
         case ast.BinOp(op=ast.Mult()):
             unit = _multiplied(roles, node, function, depth - 1)
         case ast.BinOp(op=ast.Add() | ast.Sub()):
@@ -420,33 +418,20 @@ def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FO
     return unit
 
 
-def _divided(unit: Unit, by: ast.expr) -> Unit:
-    """Return what a quotient counts."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
-    accumulated = any(ACCUMULATED.search(name) for name in names)
-    batched = any(ROWS_OF_BATCH.search(name) for name in names)
-    if unit == "rows" and batched:
-        return "updates" if accumulated else "batches"
-    if unit == "batches" and accumulated:
-        return "updates"
-    plain = constant_of(by) is not None or any(SHARES.search(name) for name in names)
-    return unit if plain else ""
-
-
-def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Unit:
+def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> DataKind:
     """Return what a product counts: that of one factor, unless the other is a number of rows or batches."""
     left, right = (_unit(roles, side, function, depth) for side in (node.left, node.right))
     if left and right:
         return ""
     other = node.right if left else node.left
-    names = dotted(other).rpartition(".")[2]
+    names = last_name(other)
     if ACCUMULATED.search(names) or ROWS_OF_BATCH.search(names):
         return ""
     return left or right
 
 
-def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Unit:
-    name = dotted(node.func).rpartition(".")[2]
+def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> DataKind:
+    name = last_name(node)
     if name == "len" and len(node.args) == 1:
         return _unit_of_length(roles, node.args[0], function, depth)
     if name in KEEPS_UNIT:
@@ -455,10 +440,10 @@ def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Un
     return _unit_returned(roles, name, None, depth - 1)
 
 
-def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> Unit:
+def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> DataKind:
     """Return what the length of something is: the batches of a loader, the rows of a data set."""
     name = dotted(node)
-    last = name.rpartition(".")[2]
+    last = last_part(name)
     if name in roles.loaders or LOADER.search(last):
         return "batches"
     read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
@@ -469,12 +454,12 @@ def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> 
     return ""
 
 
-def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> Unit:
+def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> DataKind:
     """Return what the value of a name counts: as it was assigned, or as all callers give it."""
     name = dotted(node)
     made = roles.assignments_by_name.get((function, name), [])
     if not made and name.startswith("self."):
-        made = [assignment for assignment in roles.script.assignments if assignment.target == name]
+        made = roles.script.made(name)
     if not made and not (function and roles.is_parameter(name, function)):
         outer = function.rpartition(".")[0]
         made = roles.assignments_by_name.get((outer, name), []) or roles.assignments_by_name.get(("", name), [])
@@ -482,13 +467,12 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
         last = made[-1]
         if last.place is None:
             return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
-        called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
-        return _unit_returned(roles, called, last.place, depth - 1)
+        return _unit_returned(roles, called_name(last.value), last.place, depth - 1)
     units = {_unit(roles, given, caller, depth - 1) for given, caller in _arguments_for(roles, name, function)}
     return units.pop() if len(units) == 1 else ""
 
 
-def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> Unit:
+def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> DataKind:
     """Return what a number counts that a function of this file gives."""
     returned = _returned(roles, name, place)
     return _unit(roles, *returned, depth) if returned is not None else ""
@@ -499,12 +483,8 @@ def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str
     helper = roles.definitions.get(name)
     if not isinstance(helper, ast.FunctionDef):
         return None
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
-    if place is not None:
-        value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-    inside = next((call.function for call in roles.script.calls if call.function.rpartition(".")[2] == name), name)
-    return (value, inside) if value is not None else None
+    value = part_of(only_value(helper), place)
+    return (value, roles.path_of(name)) if value is not None else None
 
 
 def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> int:
@@ -512,7 +492,7 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
     made = roles.assignments_by_name.get((function, dotted(node)), []) if isinstance(node, ast.Name) else []
     if not made or not depth:
         return node.lineno
-    called = dotted(made[-1].value.func).rpartition(".")[2] if isinstance(made[-1].value, ast.Call) else ""
+    called = last_name(made[-1].value.func) if isinstance(made[-1].value, ast.Call) else ""
     returned = _returned(roles, called, made[-1].place)
     if returned is not None:
         return _line_of(roles, *returned, depth - 1)
@@ -521,8 +501,8 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
 
 def _arguments_for(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
     """Return what callers of this file give a function for a parameter, each with the function of the caller."""
-    name = function.rpartition(".")[2]
-    owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])
+    name = last_part(function)
+    owner = roles.definitions.get(last_part(function.rpartition(".")[0]))
     called = owner.name if name == "__init__" and isinstance(owner, ast.ClassDef) else name
     parameters = parameters_of(owner if called != name else roles.definitions.get(name))
     if parameter not in parameters:

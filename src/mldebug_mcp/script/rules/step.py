@@ -10,13 +10,18 @@ from itertools import pairwise
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Call,
+    arguments_of,
+    called_name,
     calls_in,
-    calls_within,
     constant_of,
     dotted,
     exclude,
+    is_operation,
+    last_name,
+    last_part,
     names_in,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
@@ -62,7 +67,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         outside = [
             call for call in same if len(call.loops) < len(step.loops) and call.loops == step.loops[: len(call.loops)]
         ]
-        if same and len(outside) == len(same) and not _in_closure(step):
+        if same and len(outside) == len(same) and (not step.node.args or step.owner.lower().endswith("scaler")):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
 
@@ -80,20 +85,16 @@ def _clears_otherwise(roles: Roles) -> bool:
 
 def _runs_closure(roles: Roles, step: Call) -> bool:
     """Say whether a step is given a function of this file that computes gradients: it calls it several times."""
-    given = {dotted(arg).rpartition(".")[2] for arg in step.node.args}
-    return any(backward.function.rpartition(".")[2] in given for backward in roles.backwards)
-
-
-def _in_closure(step: Call) -> bool:
-    return bool(step.node.args) and not step.owner.lower().endswith("scaler")
+    given = {last_name(arg) for arg in step.node.args}
+    return any(last_part(backward.function) in given for backward in roles.backwards)
 
 
 def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     """Gradients are computed and no optimizer uses them, or a call lacks its parentheses."""
     bare = [
         node.value
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr in _UNCALLED
+        for node in walk(roles.script.tree, ast.Expr)
+        if isinstance(node.value, ast.Attribute) and node.value.attr in _UNCALLED
     ]
     for name in bare:
         says = f"{dotted(name)} is named and not called: its parentheses are missing"
@@ -150,7 +151,7 @@ def _is_training(roles: Roles, step: Call) -> bool:
     return any(
         roles.calls_model(call.node) or call.name in roles.losses or re.search(r"loss|entropy|criterion", call.method)
         for call in roles.script.calls
-        if (call.function in near or call.function.rpartition(".")[2] in called) and not call.method[:1].isupper()
+        if (call.function in near or last_part(call.function) in called) and not call.method[:1].isupper()
     )
 
 
@@ -166,15 +167,11 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
     cleared = {call.owner: call.line for call in roles.script.named("zero_grad") if OPTIMIZER_NAME.search(call.owner)}
     made = {name: assignment.line for name, assignment in roles.optimizers.items()}
-    assigned = {
-        assignment.target.rpartition(".")[2]
-        for assignment in roles.script.assignments
-        if isinstance(assignment.value, ast.Call)
-    }
-    stepped = {call.owner.rpartition(".")[2] for call in roles.script.calls if "step" in call.method}
-    given = {dotted(arg).rpartition(".")[2] for call in roles.script.named("step") for arg in call.node.args}
+    assigned = {assignment.last for assignment in roles.script.assignments if isinstance(assignment.value, ast.Call)}
+    stepped = {last_part(call.owner) for call in roles.script.calls if "step" in call.method}
+    given = {last_name(arg) for call in roles.script.named("step") for arg in call.node.args}
     for name, line in {**made, **cleared}.items() if repeated else ():
-        last, names = name.rpartition(".")[2], roles.also_called(name)
+        last, names = last_part(name), roles.also_called(name)
         handed_on = any(roles.is_handed_on(known, except_to=DOES_NOT_STEP) for known in names)
         if names & (stepped | given) or last not in assigned or handed_on or _is_of_another(name):
             continue
@@ -191,10 +188,8 @@ def _is_of_another(name: str) -> bool:
 
 def _is_alias(roles: Roles, name: str) -> bool:
     """Say whether something else is given the value of a name: `self.optimizer = optimizer`."""
-    last = name.rpartition(".")[2]
-    return any(
-        dotted(made.value) == name and made.target.rpartition(".")[2] != last for made in roles.script.assignments
-    )
+    last = last_part(name)
+    return any(dotted(made.value) == name and made.last != last for made in roles.script.assignments)
 
 
 def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
@@ -208,7 +203,7 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 scaled = False
             case "clip" if scaled:
                 clips.append(event)
-            case "step" if clips and _is_by_scaler(roles, event.node):
+            case "step" if clips and roles.is_scaler(dotted(event.node).rpartition(".")[0]):
                 says = (
                     "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too "
                     "tight"
@@ -217,25 +212,20 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 clips = []
 
 
-def _is_by_scaler(roles: Roles, step: ast.AST) -> bool:
-    return isinstance(step, ast.Call) and roles.is_scaler(dotted(step.func).rpartition(".")[0])
-
-
 def _is_scaled(backward: ast.AST) -> bool:
     """Say whether what gradients are computed of is scaled: `scaler.scale(loss).backward()`."""
     function = backward.func if isinstance(backward, ast.Call) else None
-    of = function.value if isinstance(function, ast.Attribute) else None
-    return isinstance(of, ast.Call) and dotted(of.func).rpartition(".")[2] == "scale"
+    return called_name(getattr(function, "value", None)) == "scale"
 
 
 def _is_autocast(roles: Roles, guard: str) -> bool:
     """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
-    helper = roles.definitions.get(guard.rpartition(".")[2])
+    helper = roles.definitions.get(last_part(guard))
     returned = values_returned(helper)
     values = [*([made.value] if made is not None else []), *filter(None, returned)]
     names = [guard, *(name for value in values for name in calls_in(value))]
-    return any(name.rpartition(".")[2] == "autocast" for name in names)
+    return any(last_part(name) == "autocast" for name in names)
 
 
 def autocast_around_the_loop(roles: Roles) -> Iterator[Fault]:
@@ -261,14 +251,12 @@ def autocast_around_the_loop(roles: Roles) -> Iterator[Fault]:
 
 def _autocasts(roles: Roles) -> Iterator[tuple[int, ast.Call, Sequence[ast.stmt]]]:
     """Yield the lines of the blocks and functions under autocast, each with what makes it and what it holds."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.With | ast.FunctionDef):
-            continue
+    for node in walk(roles.script.tree, ast.With, ast.FunctionDef):
         around = [item.context_expr for item in node.items] if isinstance(node, ast.With) else node.decorator_list
         for expr in around:
             made = roles.script.assigned(dotted(expr)) if isinstance(expr, ast.Name | ast.Attribute) else None
             block = expr if made is None else made.value
-            if isinstance(block, ast.Call) and dotted(block.func).rpartition(".")[2] == "autocast":
+            if isinstance(block, ast.Call) and last_name(block) == "autocast":
                 yield expr.lineno, block, node.body
 
 
@@ -278,7 +266,7 @@ def _stepped(roles: Roles, body: Sequence[ast.stmt]) -> Call | None:
     once = callers | {id(step.node): step for step in roles.steps}
     for part in (part for node in body for part in ast.walk(node)):
         if isinstance(part, ast.For | ast.While):
-            found = [once[id(call)] for call in calls_within(part) if id(call) in once]
+            found = [once[id(call)] for call in walk(part, ast.Call) if id(call) in once]
         else:
             found = [callers[id(part)]] if id(part) in callers and callers[id(part)].loops else []
         if found:
@@ -323,11 +311,11 @@ def _backward_of_unscaled(roles: Roles) -> Call | None:
     scaled = {
         made.target
         for made in roles.script.assignments
-        if any("scale" in name.rpartition(".")[2] for name in calls_in(made.value))
+        if any("scale" in last_part(name) for name in calls_in(made.value))
     }
     for backward in roles.backwards:
         given = [backward.node.func, *backward.node.args]
-        by_scaler = any(name.rpartition(".")[2] == "scale" for node in given for name in calls_in(node))
+        by_scaler = any(last_part(name) == "scale" for node in given for name in calls_in(node))
         names = {dotted(part) for node in given for part in ast.walk(node)}
         given_one = any(roles.is_parameter(name, backward.function) for name in names if name) and backward.function
         if by_scaler or given_one or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
@@ -414,11 +402,7 @@ def window_thrown_away(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     for clear in trace.of("clear"):
         depth = len(clear.loops)
-        inside = [
-            event
-            for event in trace.of("backward", "step")
-            if event.entry == clear.entry and event.loops[:depth] == clear.loops and depth
-        ]
+        inside = [event for event in trace.of("backward", "step") if depth and event.is_within(clear)]
         backwards = [event for event in inside if event.action == "backward" and len(event.loops) > depth]
         steps = [event for event in inside if event.action == "step"]
         before = trace.events.index(clear)
@@ -438,7 +422,7 @@ def window_thrown_away(roles: Roles) -> Iterator[Fault]:
 def _flushes(roles: Roles, test: ast.AST) -> bool:
     """Say whether a test may hold at the last batch of a pass as well, in the function that it asks as well."""
     asked = test.test if isinstance(test, ast.If | ast.IfExp) else test
-    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in calls_in(asked)]
+    helpers = [roles.definitions.get(last_part(name)) for name in calls_in(asked)]
     text = "\n".join(ast.unparse(part) for part in (asked, *helpers) if part is not None)
     return bool(re.search(r"len\(|\bor\b|last|final|isfinite|isnan|\bend", text))
 
@@ -449,9 +433,7 @@ def _restarts(roles: Roles, every: str, run: Run) -> bool:
     A loop that is left early may stop at the last full window.
     """
     names = names_in(ast.parse(every, mode="eval"))
-    loops = [
-        node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in run.loops[-1:]
-    ]
+    loops = roles.loops_at(run.loops[-1:])
     if any(isinstance(node, ast.Break) for loop in loops for node in ast.walk(loop)):
         return False
     if any(names & names_in(loop.target) for loop in loops):
@@ -466,7 +448,7 @@ def _restarts(roles: Roles, every: str, run: Run) -> bool:
 def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
     """Yield where a loop over micro-batches adds gradients for a step after it, and nothing divides them."""
     for backward, step in pairwise(roles.trace.of("backward", "step", "clear")):
-        depth, call = len(step.loops), roles.call_of(backward.node) if isinstance(backward.node, ast.Call) else None
+        depth, call = len(step.loops), roles.call_of(backward.node)
         inside = step.entry == backward.entry and step.loops == backward.loops[:depth] != backward.loops
         if call is None or (backward.action, step.action, inside) != ("backward", "step", True):
             continue
@@ -491,7 +473,7 @@ def _gone_through(roles: Roles, event: Event, line: int) -> Iterator[ast.expr]:
             name = dotted(loop.iter)
             yield from (made.value for made in roles.script.assignments if name and made.target == name)
             for call in (part for part in event.through if isinstance(part, ast.Call)):
-                callee = roles.definitions.get(dotted(call.func).rpartition(".")[2])
+                callee = roles.definitions.get(last_name(call))
                 names = [arg.arg for arg in callee.args.args] if isinstance(callee, ast.FunctionDef) else []
                 if name in names:
                     yield from call.args[names.index(name) - ("self" in names) :][:1]
@@ -543,26 +525,21 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
         and not any(exclude(test, other) for test in assignment.conditions for other in backward.conditions)
     ]
     for node in (node for expression in expressions for node in ast.walk(expression)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        if is_operation(node, ast.Div):
             yield node.right
-        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in (
-            "div",
-            "div_",
-            "mul",
-            "true_divide",
-        ):
+        elif isinstance(node, ast.Call) and last_name(node) in ("div", "div_", "mul", "true_divide"):
             yield from node.args
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
+        elif is_operation(node, ast.Mult) and constant_of(node.left) is None:
             yield node.right
     yield from _divisors_in_helpers(roles, expressions)
 
 
 def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Iterator[ast.expr]:
     """Yield what functions of this file that make a loss divide by, where a name of it refers to accumulation."""
-    for name in {called.rpartition(".")[2] for expression in expressions for called in calls_in(expression)}:
+    for name in {last_part(called) for expression in expressions for called in calls_in(expression)}:
         helper = roles.definitions.get(name)
         for node in ast.walk(helper) if isinstance(helper, ast.FunctionDef) else ():
-            by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+            by = node.right if is_operation(node, ast.Div) else None
             if by is not None and ACCUMULATES.search(ast.unparse(by)):
                 yield by
 
@@ -593,25 +570,14 @@ def state_not_detached(roles: Roles) -> Iterator[Fault]:
         value = made.value
         if made.place is None or not made.loops or not isinstance(value, ast.Call) or not roles.calls_model(value):
             continue
-        given = {
-            dotted(part)
-            for arg in (*value.args, *(keyword.value for keyword in value.keywords))
-            for part in ast.walk(arg)
-        }
-        back = [
-            backward
-            for backward in roles.backwards
-            if backward.function == made.function and backward.loops == made.loops
-        ]
+        given = {dotted(part) for arg in arguments_of(value) for part in ast.walk(arg)}
+        back = any((each.function, each.loops) == (made.function, made.loops) for each in roles.backwards)
         if made.target not in given or not back:
             continue
         again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == made.target
-            and assignment is not made
-            and assignment.function == made.function
-            and assignment.loops
+            other
+            for other in roles.assignments_by_name[made.function, made.target]
+            if other is not made and other.loops
         ]
         cut = any(
             call.owner == made.target and call.method in ("detach_", "detach", "data", "zero_", "fill_")
@@ -647,10 +613,8 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 def _optimizer_of(step: Event) -> Object | None:
     """Return the optimizer that makes a step, where it is known with all its models."""
-    stepper = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
-    return (
-        stepper if stepper is not None and stepper.kind == "optimizer" and stepper.holds and stepper.holds_all else None
-    )
+    steppers = step.objects if step.action == "step" and len(step.objects) == 1 else ()
+    return next((each for each in steppers if each.kind == "optimizer" and each.holds and each.holds_all), None)
 
 
 def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Object) -> Event | None:

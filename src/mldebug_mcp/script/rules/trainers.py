@@ -7,7 +7,19 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Call,
+    called_name,
+    constant_of,
+    dotted,
+    is_operation,
+    last_name,
+    last_part,
+    method_of,
+    names_in,
+    only_value,
+    walk,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS
 from mldebug_mcp.script.metrics import better, better_of, is_below_zero
@@ -60,7 +72,7 @@ class _Given:
 
     def is_written_out(self, name: str) -> bool:
         """Say whether all arguments are written out, and nothing in the script sets another one later."""
-        return None not in {keyword.arg for keyword in self.call.node.keywords} and name not in self._roles.source
+        return not self.call.is_spread and name not in self._roles.source
 
     def value(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument; None where it is not given or no constant."""
@@ -93,13 +105,9 @@ class _Given:
 
 def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
     call = given.call
-    rate = (
-        given.number("lr", 1)
-        if call.method in ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "Lion")
-        else given.number("learning_rate")
-        if re.search(r"(?:Arguments|Config)$", call.name)
-        else None
-    )
+    of_trainer = re.search(r"(?:Arguments|Config)$", call.name)
+    of_optimizer = call.method in ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "Lion")
+    rate = given.number("lr", 1) if of_optimizer else given.number("learning_rate") if of_trainer else None
     highest = HIGHEST_SGD if call.method == "SGD" else HIGHEST_ADAM
     if rate is not None and rate > highest and _is_of_network(roles, call):
         yield fault("rate_far_too_high", call.line, "likely", f"{call.name} has a learning rate of {rate}")
@@ -258,8 +266,8 @@ def _searched(roles: Roles, given: _Given) -> Iterator[Fault]:
 def _objective(roles: Roles, call: Call) -> tuple[str, str]:
     """Return the function that a study of Optuna optimizes, and in which direction; empty where that is not known."""
     made = roles.script.assigned(call.owner, call.order)
-    study = roles.call_of(made.value) if made is not None and isinstance(made.value, ast.Call) else None
-    if study is None or study.method != "create_study" or None in {each.arg for each in study.node.keywords}:
+    study = roles.call_of(made.value) if made is not None else None
+    if study is None or study.method != "create_study" or study.is_spread:
         return "", ""
     given = _Given(roles, study)
     if "directions" in given or ("direction" in given and not given.text("direction")):
@@ -269,18 +277,14 @@ def _objective(roles: Roles, call: Call) -> tuple[str, str]:
 
 def _side_returned(roles: Roles, name: str) -> str:
     """Return on which side what a function gives is better, where it gives one thing alone."""
-    values = values_returned(roles.definitions.get(name))
-    value = values[0] if len(values) == 1 else None
+    value = only_value(roles.definitions.get(name))
     return better_of(roles, value, name) if value is not None else ""
 
 
 def _manual_optimization(roles: Roles) -> Iterator[Fault]:
     """Yield what the trainer of Lightning is given that it cannot do for a module that steps its optimizers itself."""
-    off = [
-        assignment
-        for assignment in roles.script.assignments
-        if assignment.target == "self.automatic_optimization" and constant_of(assignment.value) is False
-    ]
+    made = roles.script.made("self.automatic_optimization")
+    off = [assignment for assignment in made if constant_of(assignment.value) is False]
     for call in roles.script.named("Trainer") if off else ():
         given = _Given(roles, call)
         for name in ("gradient_clip_val", "accumulate_grad_batches"):
@@ -311,10 +315,8 @@ def _masked_language_model(roles: Roles) -> Iterator[Fault]:
 def _plateau(roles: Roles) -> Iterator[Fault]:
     """Yield schedules that wait for a plateau of the wrong side of a metric."""
     for name, made in roles.schedules.items():
-        if not isinstance(made.value, ast.Call) or not dotted(made.value.func).endswith("ReduceLROnPlateau"):
-            continue
         call = roles.call_of(made.value)
-        if call is None:
+        if call is None or not call.name.endswith("ReduceLROnPlateau"):
             continue
         given = _Given(roles, call)
         mode = given.text("mode", 1) or "min"
@@ -322,7 +324,7 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
             "threshold" not in given and "threshold_mode" not in given and len(call.node.args) <= PLATEAU_BY_PLACE
         )
         for step in roles.schedule_steps:
-            if step.owner.rpartition(".")[2] != name.rpartition(".")[2] or not step.node.args:
+            if last_part(step.owner) != last_part(name) or not step.node.args:
                 continue
             if is_relative and is_below_zero(roles, step.node.args[0], step.function):
                 says = (
@@ -330,7 +332,7 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
                     "threshold is relative, so a value that stands still counts as better"
                 )
                 yield fault("plateau_below_zero", step.line, "likely", says, lines=(made.line,))
-            metric = dotted(step.node.args[0]).rpartition(".")[2]
+            metric = last_name(step.node.args[0])
             if isinstance(step.node.args[0], ast.Call):
                 continue
             side = better(roles, metric)
@@ -349,17 +351,14 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
 
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
     """Yield the modules of Lightning that stand in the file, each with its training step."""
-    for module in ast.walk(roles.script.tree):
-        bases = [dotted(base).rpartition(".")[2] for base in module.bases] if isinstance(module, ast.ClassDef) else []
-        if not isinstance(module, ast.ClassDef) or "LightningModule" not in bases:
-            continue
-        step = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == STEP), None)
-        if step is not None:
+    for module in walk(roles.script.tree, ast.ClassDef):
+        step = method_of(module, STEP)
+        if step is not None and "LightningModule" in map(last_name, module.bases):
             yield module, step
 
 
 def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Iterator[Fault]:
-    returned = [node for node in ast.walk(step) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [node for node in walk(step, ast.Return) if node.value is not None]
     yields = any(isinstance(node, ast.Raise | ast.Yield) for node in ast.walk(step))
     if not returned and not yields and len(step.body) > 1:
         says = f"training_step of {module.name} returns no loss: Lightning makes no step"
@@ -367,11 +366,11 @@ def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Itera
     for node in returned:
         value = _of_key(node.value)
         source = _last_value(step, value) if isinstance(value, ast.Name) else value
-        method = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+        method = called_name(source)
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and method in CUT:
             says = f"the loss that training_step returns is cut off from the model by {method}()"
             yield fault("loss_cut_off", node.lineno, "certain", says)
-        if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Div):
+        if is_operation(source, ast.Div):
             yield from _divided(roles, source)
 
 
@@ -397,18 +396,14 @@ def _of_key(node: ast.expr | None) -> ast.expr | None:
 
 
 def _last_value(step: ast.FunctionDef, name: ast.Name) -> ast.expr:
-    made = [
-        node.value
-        for node in ast.walk(step)
-        if isinstance(node, ast.Assign) and any(dotted(target) == name.id for target in node.targets)
-    ]
+    made = [node.value for node in walk(step, ast.Assign) if any(dotted(target) == name.id for target in node.targets)]
     return made[-1] if made else name
 
 
 def never_stepped_by_hand(roles: Roles) -> Iterator[Fault]:
     """A module turns automatic optimization off, and nothing in the file makes a step in its place."""
     for module, step in _modules(roles):
-        off = next((node for node in ast.walk(module) if isinstance(node, ast.Assign) and _turns_off(node)), None)
+        off = next((node for node in walk(module, ast.Assign) if _turns_off(node)), None)
         if off is None or "step" in {call.method for call in roles.script.calls}:
             continue
         certainty: Certainty = "likely" if roles.uses("optimizers") else "certain"
@@ -503,7 +498,7 @@ def begins_with_whole_gradients(roles: Roles) -> Iterator[Fault]:
     summed = re.search(r"reduction=['\"]sum['\"]", roles.source)
     limited = roles.uses("clip_grad") or roles.schedules
     for made in roles.optimizers.values() if summed and not limited and roles.trains_by_hand else ():
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         if call is None or call.method != "RAdam" or not roles.is_imported_from("torch", call.name.partition(".")[0]):
             continue
         rate = roles.number_of(given) if (given := call.argument("lr", 1)) is not None else WHOLE_STEPS
@@ -539,9 +534,7 @@ def annotation_zero(roles: Roles) -> Iterator[Fault]:
     """
     if not roles.uses("COCOeval"):
         return
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.Dict):
-            continue
+    for node in walk(roles.script.tree, ast.Dict):
         entries = {
             constant_of(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None
         }
@@ -558,14 +551,14 @@ def _begins_at_zero(roles: Roles, node: ast.expr, around: ast.Dict) -> bool:
         return any(call.name == grows and around in call.node.args for call in roles.script.calls)
     if not isinstance(node, ast.Name):
         return constant_of(node) == 0
-    loops = [loop for loop in ast.walk(roles.script.tree) if isinstance(loop, ast.For) and around in ast.walk(loop)]
+    loops = [loop for loop in walk(roles.script.tree, ast.For) if around in ast.walk(loop)]
     for loop in loops:
         first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
         counts = loop.iter if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 else None
         if node.id in names_in(loop.target):
             counted = counts is not None and not counts.keywords and dotted(counts.func) in ("enumerate", "range")
             return counted and dotted(first) == node.id
-    made = [each for each in roles.script.assignments if each.target == node.id]
+    made = roles.script.made(node.id)
     plain, added = [each for each in made if not each.adds], [each for each in made if each.adds]
     later = added and all(each.line > around.lineno for each in added)
     return bool(later) and len(plain) == 1 and constant_of(plain[0].value) == 0
@@ -609,7 +602,7 @@ def steps_of_each_optimizer(roles: Roles) -> Iterator[Fault]:
     optimizers = {
         made.target: made
         for made in roles.script.assignments
-        if made.place is not None and isinstance(made.value, ast.Call) and dotted(made.value.func) == "self.optimizers"
+        if made.place is not None and made.made_by == "self.optimizers"
     }
     both = sorted(steps & set(optimizers))
     for call in roles.script.named("Trainer") if module and len(both) > 1 else ():
@@ -634,7 +627,7 @@ def logits_by_the_batch(roles: Roles) -> Iterator[Fault]:
         if owner not in metrics or not call.loops or not call.node.args:
             continue
         outputs = roles.source_of(call.node.args[0], call)
-        by_model = any(roles.calls_model(part) for part in ast.walk(outputs) if isinstance(part, ast.Call))
+        by_model = any(roles.calls_model(part) for part in walk(outputs, ast.Call))
         if by_model and not re.search(r"sigmoid|prob|[<>]|round", ast.unparse(outputs)):
             says = (
                 f"{owner} is given logits, and cuts a batch whose logits all lie between 0 and 1 at 0.5, as it takes "
@@ -646,7 +639,7 @@ def logits_by_the_batch(roles: Roles) -> Iterator[Fault]:
 
 def _is_binary(node: ast.expr) -> bool:
     """Say whether a value is a metric of two classes that takes logits or probabilities."""
-    name = dotted(node).rpartition(".")[2]
+    name = last_name(node)
     if not isinstance(node, ast.Call) or not re.search(
         r"AUROC|Accuracy|AveragePrecision|F1Score|Precision|Recall", name
     ):
@@ -664,7 +657,7 @@ def negative_labels_counted(roles: Roles) -> Iterator[Fault]:
         owner = mean.node.func.value if isinstance(mean.node.func, ast.Attribute) else None
         given = mean.node.args[0] if mean.node.args else owner
         losses = roles.source_of(given, mean) if given is not None else None
-        call = roles.call_of(losses) if isinstance(losses, ast.Call) else None
+        call = roles.call_of(losses)
         if call is None or call.method != "softmax_cross_entropy_with_integer_labels":
             continue
         labels = call.argument("labels", 1)
@@ -683,8 +676,7 @@ def alphabet_of_a_sample(roles: Roles) -> Iterator[Fault]:
     """
     of_bytes = roles.script.named("ByteLevel") and roles.is_imported_from("tokenizers", "ByteLevel")
     for call in roles.script.named("BpeTrainer") if of_bytes else ():
-        spread = any(keyword.arg is None for keyword in call.node.keywords)
-        if "initial_alphabet" not in call.keywords and not spread and "alphabet" not in roles.source:
+        if "initial_alphabet" not in call.keywords and not call.is_spread and "alphabet" not in roles.source:
             says = (
                 "only bytes that are in the sample get a token: digits and letters that it lacks are left out of texts"
             )
@@ -851,7 +843,7 @@ def _made_of(roles: Roles, block: ast.expr, call: Call) -> str:
     """Return what a block is made of: the text of its value, and of the class of this file that it is made by."""
     made = roles.script.assigned(dotted(block), call.order) if dotted(block) else None
     value = roles.source_of(block, call) if made is None else made.value
-    owner = roles.definitions.get(dotted(value.func).rpartition(".")[2]) if isinstance(value, ast.Call) else None
+    owner = roles.helper(value)
     return ast.unparse(value) + (ast.unparse(owner) if isinstance(owner, ast.ClassDef) else "")
 
 

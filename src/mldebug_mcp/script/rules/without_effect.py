@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted, parameters_of
+from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, last_part, parameters_of, walk
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace import Registered
@@ -37,11 +37,9 @@ OPEN_BASES = ("object", "ABC", "abc.ABC", "Protocol", "typing.Protocol")
 
 def never_holds(roles: Roles) -> Iterator[Fault]:
     """Two conditions on the same counter, one inside of the other, leave no number for which both hold."""
-    for outer in ast.walk(roles.script.tree):
-        if not isinstance(outer, ast.If):
-            continue
+    for outer in walk(roles.script.tree, ast.If):
         first = [asked for asked in _remainders(roles, outer.test) if not _is_changed(asked.counter, outer.body)]
-        for inner in (node for part in outer.body for node in ast.walk(part) if isinstance(node, ast.If) and first):
+        for inner in (node for part in outer.body for node in walk(part, ast.If) if first):
             for second in _remainders(roles, inner.test):
                 if any(_exclude(remainder, second) for remainder in first):
                     says = f"`{ast.unparse(inner.test)[:60]}` never holds where `{ast.unparse(outer.test)[:60]}` does"
@@ -54,16 +52,14 @@ def _is_changed(counter: str, body: list[ast.stmt]) -> bool:
     return any(
         dotted(node) in named
         for part in body
-        for node in ast.walk(part)
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+        for node in walk(part, ast.Name, ast.Attribute)
+        if isinstance(node.ctx, ast.Store)
     )
 
 
 def counter_passes_by(roles: Roles) -> Iterator[Fault]:
     """A counter that grows by several at once never has the remainder that a condition asks for."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.If):
-            continue
+    for node in walk(roles.script.tree, ast.If):
         for asked in _remainders(roles, node.test):
             grown = _grows_by(roles, asked.counter, node.lineno)
             if grown is not None and _exclude(asked, grown):
@@ -76,10 +72,10 @@ def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
 
     One of another function or class has the name alone in common.
     """
-    made = [assignment for assignment in roles.script.assignments if assignment.target == counter]
+    made = roles.script.made(counter)
     own = counter.startswith("self.")
     owners = {assignment.function.rpartition(".")[0] if own else assignment.function for assignment in made}
-    scope = roles.definitions.get(next(iter(owners)).rpartition(".")[2]) if len(owners) == 1 else None
+    scope = roles.definitions.get(last_part(next(iter(owners)))) if len(owners) == 1 else None
     if owners != {""} and (scope is None or not scope.lineno <= line <= (scope.end_lineno or line)):
         return None
     if counter in roles.loop_names:
@@ -115,7 +111,7 @@ def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
             yield from _remainders(roles, part)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
         left, rest = test.left, _number(roles, test.comparators[0])
-        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+        if is_operation(left, ast.Mod):
             every = _number(roles, left.right)
             if every and rest is not None:
                 counter, shift = _counter(left.left)
@@ -124,7 +120,7 @@ def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
 
 def _counter(node: ast.expr) -> tuple[str, int]:
     """Return a counter and what is added to it: ("step", 1) of `step + 1`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if is_operation(node, ast.Add):
         added = constant_of(node.right)
         if isinstance(added, int):
             return ast.unparse(node.left), added
@@ -139,22 +135,17 @@ def _number(roles: Roles, node: ast.expr) -> int | None:
 def result_unused(roles: Roles) -> Iterator[Fault]:
     """A new tensor is computed, and nothing takes it: what was meant to change stays as it is."""
     nodes = list(ast.walk(roles.script.tree))
-    imported = {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in nodes
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
     functional = dict.fromkeys(IMPORTS_FUNCTIONAL.findall(roles.source), "nn.functional")
     averaged = [node for node in nodes if isinstance(node, ast.For) and OF_WEIGHTS.search(ast.unparse(node.iter))]
     for node in nodes:
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
             continue
         call = node.value
-        name, method = dotted(call.func), dotted(call.func).rpartition(".")[2]
-        if {keyword.arg for keyword in call.keywords} & OF_OTHERS or _draws(call, method):
+        name, method = dotted(call.func), last_name(call)
+        is_plot = method == "scatter" and len(call.args) < 3  # that of a tensor has a dimension, indices and values
+        if {keyword.arg for keyword in call.keywords} & OF_OTHERS or is_plot:
             continue
-        is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
+        is_tensors = name.partition(".")[0] not in roles.imported and name.rpartition(".")[0] not in roles.optimizers
         known = method in IN_PLACE_BY_UNDERSCORE or _adds_to_new(call, method)
         if known and isinstance(call.func, ast.Attribute) and is_tensors:
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes: `{method}_` changes the tensor"
@@ -170,21 +161,16 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
 def _adds_to_new(call: ast.Call, method: str) -> bool:
     """Say whether a call adds to a new tensor, `a.mul(m).add(b)`: an `add` of its own may be that of a set."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    new = isinstance(owner, ast.Call) and dotted(owner.func).rpartition(".")[2] in IN_PLACE_BY_UNDERSCORE
+    new = isinstance(owner, ast.Call) and last_name(owner) in IN_PLACE_BY_UNDERSCORE
     return method == "add" and new
-
-
-def _draws(call: ast.Call, method: str) -> bool:
-    """Say whether a call is matplotlib's `scatter(x, y)`: that of a tensor has a dimension, indices and values."""
-    return method == "scatter" and len(call.args) < 3
 
 
 def parameter_renamed(roles: Roles) -> Iterator[Fault]:
     """A loop over the tensors of a model gives its variable a new value that nothing reads: no tensor changes."""
-    for loop in ast.walk(roles.script.tree):
-        if not isinstance(loop, ast.For) or not OF_PARAMETERS.search(ast.unparse(loop.iter)):
+    for loop in walk(roles.script.tree, ast.For):
+        if not OF_PARAMETERS.search(ast.unparse(loop.iter)):
             continue
-        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+        names = {node.id for node in walk(loop.target, ast.Name)}
         last = loop.body[-1]
         if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
             continue
@@ -196,7 +182,7 @@ def parameter_renamed(roles: Roles) -> Iterator[Fault]:
 
 def _is_read_after(roles: Roles, loop: ast.For, name: str) -> bool:
     """Say whether a name is read behind a loop in the function around it, or in the file where none is around."""
-    functions = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.FunctionDef)]
+    functions = [*walk(roles.script.tree, ast.FunctionDef)]
     end = loop.end_lineno or loop.lineno
     around = [node.end_lineno or 0 for node in functions if node.lineno < loop.lineno <= end <= (node.end_lineno or 0)]
     until = min(around, default=None)
@@ -205,10 +191,8 @@ def _is_read_after(roles: Roles, loop: ast.For, name: str) -> bool:
 
 def argument_unused(roles: Roles) -> Iterator[Fault]:
     """A function never reads an argument that its callers give different values for, such as which split to load."""
-    for function in roles.definitions.values():
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        read = {"self", "cls", *(node.id for node in ast.walk(function) if isinstance(node, ast.Name))}
+    for function in roles.functions.values():
+        read = {"self", "cls", *(node.id for node in walk(function, ast.Name))}
         names = [parameter.arg for parameter in (*function.args.args, *function.args.kwonlyargs)]
         unread = [name for name in names if name not in read and not name.startswith("_")]
         for name in unread if unread and not _may_be_called_elsewhere(roles, function) else ():
@@ -240,13 +224,13 @@ def _values(roles: Roles, function: ast.FunctionDef, name: str) -> list[object]:
     """Return the constants that a function is given for a parameter; nothing if any call gives something else."""
     names = parameters_of(function)
     place = names.index(name) if name in names else None
-    calls = [call for call in roles.script.named(function.name) if not _is_starred(call)]
+    calls = [
+        call
+        for call in roles.script.named(function.name)
+        if not any(isinstance(arg, ast.Starred) for arg in call.node.args)
+    ]
     values = [constant_of(given) for call in calls if (given := call.argument(name, place)) is not None]
     return [] if None in values else values
-
-
-def _is_starred(call: Call) -> bool:
-    return any(isinstance(arg, ast.Starred) for arg in call.node.args)
 
 
 def handler_never_called(roles: Roles) -> Iterator[Fault]:
@@ -311,4 +295,4 @@ def _first_word(method: ast.FunctionDef) -> str:
 def _words_of(tree: ast.Module) -> set[str]:
     """Return the names and texts by which a script may call a method."""
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
-    return names | {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return names | {str(node.value) for node in walk(tree, ast.Constant)}

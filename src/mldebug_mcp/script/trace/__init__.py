@@ -58,6 +58,10 @@ class Event:
         """The line, from 1."""
         return getattr(self.node, "lineno", 0)
 
+    def is_within(self, other: Event) -> bool:
+        """Say whether it happens in the loops around another event, and in the same round of these."""
+        return self.entry == other.entry and self.loops[: len(other.loops)] == other.loops
+
     def concerns(self, model: Object) -> bool:
         """Say whether it happens to a model, to a part of it, or to what it is a part of."""
         return any(affected.is_related_to(model) for affected in self.objects)

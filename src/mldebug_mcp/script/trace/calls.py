@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import fields_in, last_part
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
 from mldebug_mcp.script.shapes import MADE_BY_SIZE, shape_after, shape_by_size, shape_of_layer
 from mldebug_mcp.script.trace import Registered
@@ -29,6 +30,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     choices,
+    constant_in,
     either,
     end_after,
     end_line_of,
@@ -114,9 +116,8 @@ class Methods(LibraryCalls):
         if isinstance(target, ast.Call) and isinstance(inner, ast.Attribute) and inner.attr == "setdefault":
             target = ast.copy_location(ast.Subscript(inner.value, target.args[0]), target)
         if name in ("append", "add") and isinstance(target, ast.Subscript) and isinstance(args[0], Function):
-            key = self.value(target.slice)
-            plain = key.value if isinstance(key, Constant) else None
-            self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
+            key = constant_in(self.value(target.slice))
+            self.trace.registered.append(Registered(args[0].node, key, node, tuple(self.through)))
         if name == "update" and owner.keys and args and target is not None:
             if isinstance(args[0], Items) and args[0].keys:  # what is not known may change any key, or none
                 self.change(target, merged(owner, args[0]), node)
@@ -140,7 +141,7 @@ class Methods(LibraryCalls):
         if name in ("get", "pop") and len(args) == 2 and _lacks(owner, args[0]):
             return args[1]
         if name in ("get", "pop") and args:
-            return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
+            return self.item(owner, constant_in(args[0]))
         if name in ("values", "copy"):
             return Items(owner.values, owner.keys if name == "copy" else (), owner.pattern)
         if name in ("to", "cuda", "cpu", "pin_memory"):
@@ -422,26 +423,23 @@ class Calls(Methods):
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
         if function.owner is not None and parameters:
-            class_method = any(
-                "classmethod" in ast.unparse(decorator) for decorator in getattr(function.node, "decorator_list", ())
-            )
-            own = function.owner
-            values.insert(
-                0,
-                Class(function.owner_class, self.top, function.owner_class.name)
-                if class_method and function.owner_class
-                else own,
-            )
+            own_class = function.owner_class
+            decorators = map(ast.unparse, getattr(function.node, "decorator_list", ()))
+            of_class = own_class is not None and any("classmethod" in decorator for decorator in decorators)
+            first = Class(own_class, self.top, own_class.name) if of_class and own_class else function.owner
+            values.insert(0, first)
         defaults = dict(zip([arg.arg for arg in reversed(parameters)], reversed(given.defaults), strict=False))
         defaults |= {arg.arg: value for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
         bound = dict(function.given) | keywords
         free = [arg.arg for arg in parameters if arg.arg not in dict(function.given)]
         bound |= dict(zip(free, values, strict=False))
+        # callers of the function with which the script begins here may not keep its defaults
+        begins_here = bool(self.entry) and function.node in self.stack[:1]
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
             if name in bound:
                 names[name] = self.with_role(name, bound[name], node)
-            elif name in defaults and function.node is not self._entry_of():
+            elif name in defaults and not begins_here:
                 names[name] = self.value(defaults[name])
             else:
                 given_value = self.new("unknown", function.node, name=name, made_by="")
@@ -454,15 +452,11 @@ class Calls(Methods):
             rest_named = {key: value for key, value in keywords.items() if key not in named}
             names[given.kwarg.arg] = Items(tuple(rest_named.values()), tuple(rest_named))
 
-    def _entry_of(self) -> ast.AST | None:
-        """Return the function with which the script begins here, whose defaults its callers may not keep."""
-        return self.stack[0] if self.stack and self.entry else None
-
     def make(self, called: Class, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Make an instance of a class of this file."""
         names = [ast.unparse(base) for class_ in self.classes(called.node) for base in class_.bases]
         is_model = any(
-            name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
+            last_part(name) in ("Module", "PreTrainedModel", "GenerationMixin")
             or (name.endswith(("Model", "Module")) and "Data" not in name)
             for name in names
         )
@@ -475,12 +469,7 @@ class Calls(Methods):
         if start is not None:
             self.enter(start, args, keywords, node)
         else:
-            fields = [
-                part.target.id
-                for part in called.node.body
-                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            made.attributes |= dict(zip(fields, args, strict=False)) | keywords
+            made.attributes |= dict(zip(fields_in(called.node), args, strict=False)) | keywords
         if is_model:
             for part in made.parts():
                 part.modes = part.modes or frozenset({"train"})
@@ -507,23 +496,20 @@ class Calls(Methods):
         else:
             self._through_own_layers(model, args, node)
             self.escape(given, node)
+        models = models_through(*given) | {model} if event.gradients else frozenset()
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
-            made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            made.through = models
             made.facts = role_alone([facts_of(value) for value in given])
             made.shape = _shape_of_any(model)
             return made
-        models = models_through(*given) | {model} if event.gradients else frozenset()
         if isinstance(inner, Items):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
         place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
         if isinstance(inner, Tensor) and model.definition is not None and model.made_by != "torch.nn.Sequential":
-            inner = (
-                inner
-                if inner.facts.source
-                else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
-            )
+            if not inner.facts.source:
+                inner = replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
             return _with_models(inner, models)
         facts = replace(role_alone([facts_of(value) for value in given]), source=place.source, shifts=place.shifts)
         return replace(_result_of_layer(model, models), facts=facts)
@@ -537,15 +523,15 @@ class Calls(Methods):
 
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
-        return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+        return terms_after(known.get(last_part(loss.made_by), ""), args, node)
 
 
 def _intervals(value: Value) -> Iterator[tuple[Object, Value]]:
     """Yield the schedules that Lightning is given, each with its interval; without one it is "epoch"."""
     if isinstance(value, Items) and "scheduler" in value.keys:
-        interval = value.values[value.keys.index("interval")] if "interval" in value.keys else Constant("epoch")
-        scheduler = value.values[value.keys.index("scheduler")]
-        yield from ((schedule, interval) for schedule in objects_in(scheduler) if schedule.kind == "schedule")
+        interval = value.get("interval") or Constant("epoch")
+        schedulers = objects_in(value.get("scheduler") or DATA)
+        yield from ((schedule, interval) for schedule in schedulers if schedule.kind == "schedule")
     elif isinstance(value, Items | Choice):
         for part in value.values:
             yield from _intervals(part)
@@ -563,7 +549,7 @@ def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
     while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
         last = last.given[-1]
     is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
-    ends = library.RESULTS.get(last.made_by.rpartition(".")[2], "")
+    ends = library.RESULTS.get(last_part(last.made_by), "")
     return Tensor(models, ends, is_known, last.line, shape=shape_of_layer(layer))
 
 

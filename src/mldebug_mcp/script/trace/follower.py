@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
+from mldebug_mcp.script.calls import constant_of, dotted, last_part, names_in, parameters_of, walk
 from mldebug_mcp.script.facts import (
     CHOSEN_BY,
     Facts,
@@ -53,6 +53,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     added,
+    constant_in,
     cut_from,
     either,
     end_after,
@@ -184,7 +185,7 @@ class Expressions(Calls):
                     shape=shape_of_both(left, others[0]), facts=compared(node, facts_of(left), facts_of(others[0]))
                 )
             case ast.BinOp():
-                return self._combined(node)
+                return self.combined(node, self.value(node.left), self.value(node.right))
             case ast.JoinedStr():
                 return self._formatted(node)
         return DATA
@@ -192,11 +193,8 @@ class Expressions(Calls):
     def _formatted(self, node: ast.JoinedStr) -> Value:
         """Return a text that is put together of parts, where all of these are known."""
         parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
-        plain = all(
-            part.conversion == -1 and not part.format_spec
-            for part in node.values
-            if isinstance(part, ast.FormattedValue)
-        )
+        filled_in = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        plain = all(part.conversion == -1 and not part.format_spec for part in filled_in)
         texts = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, str)]
         return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
@@ -227,11 +225,8 @@ class Expressions(Calls):
                 parts.append(value)
             else:
                 value = self.with_role(plain_of(key), value, value_node)
-                parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
+                parts.append(Items((value,), (constant_in(key),)))
         return merged(*parts)
-
-    def _combined(self, node: ast.BinOp) -> Value:
-        return self.combined(node, self.value(node.left), self.value(node.right))
 
     def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         """Return what an operation makes of two values."""
@@ -250,10 +245,7 @@ class Expressions(Calls):
             return Tensor(shape="column" if shape_of_list(only) == "single" else "other")
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
-        parts = [
-            Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
-            for parameters in (left, right)
-        ]
+        parts = [Tensor(side.models) if isinstance(side, Parameters) else side for side in (left, right)]
         ends = [end_of(operand) for operand in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
             weight = models_through(right if ends[0] == "log_prob" else left)
@@ -290,7 +282,7 @@ class Expressions(Calls):
         if not self.through:
             return ""
         given = _names_by_parameters(self.stack[-1])
-        parts = [part for part in ast.walk(node.slice) if isinstance(part, ast.Name | ast.Attribute)]
+        parts = [*walk(node.slice, ast.Name, ast.Attribute)]
         names = {name for part in parts if isinstance(part, ast.Name) for name in given.get(part.id, ())}
         values = [self._named(name) for name in sorted(names)]
         values += [self.value(part) for part in parts if dotted(part).startswith("self.")]
@@ -307,7 +299,7 @@ class Expressions(Calls):
 
     def _subscripted(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
-        plain = key.value if isinstance(key, Constant) else None
+        plain = constant_in(key)
         if isinstance(value, Choice):
             return either(*(self._subscripted(node, choice, key) for choice in value.values))
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
@@ -411,14 +403,8 @@ class Expressions(Calls):
         try:
             for place, part in enumerate(node.generators):
                 through = self.value(part.iter)
-                if (
-                    place == 0
-                    and len(node.generators) == 1
-                    and isinstance(through, Items)
-                    and not through.pattern
-                    and not part.ifs
-                    and len(through.values) <= MAX_ITEMS
-                ):
+                listed = isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS
+                if listed and isinstance(through, Items) and len(node.generators) == 1 and not part.ifs:
                     values, keys = [], []
                     for value in map(Constant, through.keys) if through.keys else through.values:
                         self.assign(part.target, value, kept)
@@ -490,7 +476,7 @@ class Expressions(Calls):
             return None
         if isinstance(kinds, Class):
             return None if value.definition is None else kinds.node in self.classes(value.definition)
-        name = kinds.name.rpartition(".")[2] if isinstance(kinds, Library) else ""
+        name = last_part(kinds.name) if isinstance(kinds, Library) else ""
         asked = {kind for kind, names in library.CLASSES_OF.items() if name in names}
         return value.kind in asked if asked else None
 
@@ -629,7 +615,9 @@ class Statements(Expressions):
         element = self.element(through)
         listed = isinstance(through, Items) and not through.pattern
         if not listed and any(part.kind == "model" or part.name == "*" for part in objects_in(element)):
-            self._each_model(node, element)
+            self.assign(node.target, element, node)  # once, as each round has another model: nothing comes again
+            self.body(node.body)
+            self.body(node.orelse)
             return
         for place, value in enumerate(self._rounds(through)):
             with self.round(node.lineno, place):
@@ -652,12 +640,6 @@ class Statements(Expressions):
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
         return [self.element(through)] * LOOP_ROUNDS
-
-    def _each_model(self, node: ast.For | ast.AsyncFor, element: Value) -> None:
-        """Follow a loop over the models of a container once, as each round has another one: nothing comes again."""
-        self.assign(node.target, element, node)
-        self.body(node.body)
-        self.body(node.orelse)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         managed = self._context_manager(node)
@@ -705,12 +687,12 @@ class Statements(Expressions):
         called = context.func if isinstance(context, ast.Call) else context
         value = self.value(called)
         if isinstance(value, Function):
-            inner = [ast.unparse(node) for node in ast.walk(value.node) if isinstance(node, ast.Attribute | ast.Name)]
+            inner = [ast.unparse(node) for node in walk(value.node, ast.Attribute, ast.Name)]
             return False if any(map(library.NO_GRADIENTS.search, inner)) else before
         name = value.name if isinstance(value, Library) else ""
         if library.NO_GRADIENTS.search(name):
             return False
-        last = name.rpartition(".")[2]
+        last = last_part(name)
         if last == "enable_grad":
             return True
         if last == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
@@ -756,11 +738,7 @@ class Follower(Statements):
 
     def _functions(self, tree: ast.Module) -> Iterator[Function]:
         """Yield the functions and methods of a file, those that no other names first."""
-        named = {
-            node.id if isinstance(node, ast.Name) else node.attr
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Name | ast.Attribute)
-        }
+        named = {node.id if isinstance(node, ast.Name) else node.attr for node in walk(tree, ast.Name, ast.Attribute)}
         found = []
         for statement in tree.body:
             value = self.top.names.get(statement.name) if isinstance(statement, library.DEFINITIONS) else None

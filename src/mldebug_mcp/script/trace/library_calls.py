@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import last_part
 from mldebug_mcp.script.facts import (
     COUNTS,
     NOTHING,
@@ -111,11 +112,7 @@ class Batches(Names):
             return Items(tuple(_plain_batch(value, is_batch=True) for value in tensors))
         collate = loader.settings.get("collate_fn")
         item = self._item_of(given, node)
-        if (
-            item is None
-            and isinstance(collate, Function | Object)
-            and getattr(collate, "kind", "instance") == "instance"
-        ):
+        if item is None and isinstance(collate, Function | Object) and getattr(collate, "kind", "") in ("", "instance"):
             item = DATA
         if item is None:
             return DATA
@@ -217,7 +214,7 @@ class LibraryCalls(Batches):
 
     def call_library(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a function or class of another file."""
-        last = name.rpartition(".")[2]
+        last = last_part(name)
         given = (*args, *keywords.values())
         if last[:1].islower():
             self.trace.called.setdefault(id(node), set()).add(name)
@@ -226,9 +223,8 @@ class LibraryCalls(Batches):
                 return Super(self.frame.owner, self.frame.owner_class)
             return DATA
         if last in ("deepcopy", "copy") and len(args) >= 1:
-            return either(
-                *(self._copy(choice, node) if isinstance(choice, Object) else choice for choice in choices(args[0]))
-            )
+            copies = (self._copy(part, node) if isinstance(part, Object) else part for part in choices(args[0]))
+            return either(*copies)
         if last in ("len", "int", "float") and args:
             length = _length_of(args[0], node) if last == "len" else facts_of(args[0])
             return Tensor(
@@ -252,13 +248,8 @@ class LibraryCalls(Batches):
             schedule.lengths = tuple(self._lengths(last, args, keywords, node))
             self.event("plan", [schedule], node)
             return schedule
-        if library.OPTIMIZERS.search(name) or (
-            parameters is not None
-            and not parameters.state
-            and last[:1].isupper()
-            and last != "Tensor"
-            and "nn" not in name.split(".")
-        ):
+        is_class = last[:1].isupper() and last != "Tensor" and "nn" not in name.split(".")
+        if library.OPTIMIZERS.search(name) or (parameters is not None and not parameters.state and is_class):
             optimizer = self.new("optimizer", node, made_by=name, given=given)
             self.hold(optimizer, args, keywords)
             self.event("make", [optimizer], node)
@@ -438,19 +429,12 @@ class LibraryCalls(Batches):
             self.trace.over_one.append(node.lineno)
         if facts and (name == "t" or (name in ("sum", "mean") and facts[0].axis and axis_of(others, node) == 0)):
             self.note_two_axes(facts[0])
-        if (
-            facts
-            and facts[0].hides
-            and name in ("softmax", "log_softmax")
-            and is_over_another_axis(facts[0], others, node)
-        ):
+        if facts and weighs and facts[0].hides and is_over_another_axis(facts[0], others, node):
             self.trace.over_another_axis.append((node.lineno, facts[0].line))
         known = after(name, facts, others, node)
-        return (
-            replace(known, kind="ones of a column", line=node.lineno)
-            if of_column and axis_of(others, node) == 1
-            else known
-        )
+        if of_column and axis_of(others, node) == 1:
+            return replace(known, kind="ones of a column", line=node.lineno)
+        return known
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
         """Return what code of another file makes: a model where the name says so."""
@@ -485,9 +469,8 @@ class LibraryCalls(Batches):
             for part in objects_in(value):
                 if part.kind == "model" and not layer.is_part_of(part):
                     part.parent = part.parent or layer
-                    layer.attributes[str(place)] = (
-                        part if str(place) not in layer.attributes else either(layer.attributes[str(place)], part)
-                    )
+                    before = layer.attributes.get(str(place), part)
+                    layer.attributes[str(place)] = either(before, part)
 
     def hold(self, optimizer: Object, args: Sequence[Value], keywords: dict[str, Value]) -> None:
         """Give an optimizer the parameters in what it is given."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import fields_in, is_operation
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
 from mldebug_mcp.script.shapes import shape_of_item, shape_of_part
 from mldebug_mcp.script.trace import Action, Event, Exchanged, Trace
@@ -30,6 +31,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     choices,
+    constant_in,
     either,
     facts_of,
     holds_layers,
@@ -191,33 +193,33 @@ class State(ABC):
 
     def note_kept(self, value: Value, made_in: Loops | None, node: ast.AST) -> None:
         """Note that a value is added to a list, or to a sum, that was made in outer loops, or in none."""
-        outlives = made_in is not None and made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
-        if not outlives or not self.gradients or not isinstance(value, Tensor) or not value.models:
+        if made_in is None or not self._outlives(value, made_in) or not isinstance(value, Tensor):
             return
-        lines = tuple(getattr(part, "lineno", 0) for part in (node, *self.through))
+        lines = self._lines_to(node)
         if self.lost is not None and self.lost[0] is value and self.lost[1:] == (self.loops, self.entry):
             self.trace.kept.append(lines)
         self.kept.append((value, lines, self.loops))
 
     def note_sum(self, value: Value, made_in: Loops, node: ast.AST) -> None:
         """Note that a sum which outlives the round gets the graph of the loss before it."""
-        lost = self.lost
-        if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
+        if self.lost is None or self.lost[1:] != (self.loops, self.entry) or not self._outlives(value, made_in):
             return
-        outlives = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
-        if (
-            outlives
-            and self.gradients
-            and value.models
-            and isinstance(lost[0], Tensor)
-            and lost[0].models == value.models
-        ):
-            self.trace.kept.append(tuple(getattr(part, "lineno", 0) for part in (node, *self.through)))
+        if isinstance(self.lost[0], Tensor) and self.lost[0].models == models_through(value):
+            self.trace.kept.append(self._lines_to(node))
+
+    def _outlives(self, value: Value, made_in: Loops) -> bool:
+        """Say whether a value with a graph is added to what was made outside of this round."""
+        outside = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
+        return outside and bool(self.gradients) and isinstance(value, Tensor) and bool(value.models)
+
+    def _lines_to(self, node: ast.AST) -> tuple[int, ...]:
+        """Return the line of a part of the script, and those of the calls that lead to it."""
+        return tuple(getattr(part, "lineno", 0) for part in (node, *self.through))
 
     def note_loss(self, loss: Value, node: ast.AST) -> None:
         """Note what is made smaller; of several values it is the first, or that of the key "loss"."""
         if isinstance(loss, Items) and loss.values:
-            loss = loss.values[loss.keys.index("loss")] if "loss" in loss.keys else loss.values[0]
+            loss = loss.get("loss") or loss.values[0]
         self.event("loss", (), node, terms=terms_of(loss))
 
     def new(
@@ -304,7 +306,7 @@ class Names(State):
                     self.assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
                 owner, key = self.value(target.value), self.value(target.slice)
-                plain = key.value if isinstance(key, Constant) else None
+                plain = constant_in(key)
                 if isinstance(owner, Items):
                     self.change(target.value, self.with_item(owner, plain, value), node)
                 written = value.value if isinstance(value, Constant) else 1 if facts_of(value).kind == "ones" else None
@@ -349,29 +351,24 @@ class Names(State):
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""
-        if isinstance(owner, Parameters):
-            if name == "grad":
-                self.event("clear" if value == Constant(None) else "gradients", owner.models, node)
-            elif name == "requires_grad":
-                self.event("freeze" if value == Constant(False) else "unfreeze", owner.models, node)
-            elif name == "data":
-                self.event("write", owner.models, node)
-        elif isinstance(owner, Object):
+        if isinstance(owner, Parameters | Object):
+            models = owner.models if isinstance(owner, Parameters) else frozenset({owner})
             if name == "data":
-                self.event("write", [owner], node)
-            if name == "requires_grad":
-                self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
+                self.event("write", models, node)
+            elif name == "requires_grad":
+                self.event("freeze" if value == Constant(False) else "unfreeze", models, node)
+            elif name == "grad" and isinstance(owner, Parameters):
+                self.event("clear" if value == Constant(None) else "gradients", models, node)
+        if isinstance(owner, Object):
             old_value = owner.attributes.get(name)
             self.note_part(name, value)
             uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(old_value, value) if uncertain and old_value is not None else value
             for part in objects_in(value):
-                if isinstance(value, Items):
-                    part.parent = part.parent or (
-                        owner if owner.kind == "model" and not owner.is_part_of(part) else None
-                    )
-                else:
+                if not isinstance(value, Items):
                     self._attach(owner, part, name, node)
+                elif owner.kind == "model" and not owner.is_part_of(part):
+                    part.parent = part.parent or owner
 
     def _attach(self, owner: Object, part: Object, name: str, node: ast.expr | ast.stmt) -> None:
         part.name = part.name or name
@@ -387,11 +384,8 @@ class Names(State):
         if isinstance(old_value, Parameters):
             self.event("gradients" if old_value.gradients else "write", old_value.models, node)
         elif isinstance(old_value, Items) or parameters is not None or parameters_in(value) is not None:
-            both = [
-                *(old_value.values if isinstance(old_value, Items) else [old_value]),
-                *(value.values if isinstance(value, Items) else [value]),
-            ]
-            self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
+            both = [part.values if isinstance(part, Items) else (part,) for part in (old_value, value)]
+            self.assign(node.target, Items((*both[0], *both[1])[: MAX_ITEMS * 2]), node)
         elif not isinstance(old_value, Object):
             sides = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
             self.assign(node.target, self.combined(sides, old_value, value), node)
@@ -404,7 +398,7 @@ class Names(State):
             case Items() if value.pattern:
                 return either(*value.values) if value.values else DATA
             case Items() if value.keys:
-                return value.values[value.keys.index(place)] if place in value.keys else either(*value.values)
+                return value.get(place) or either(*value.values)
             case Items() if (
                 isinstance(place, int)
                 and not isinstance(place, bool)
@@ -471,11 +465,8 @@ class Names(State):
             method = self.method(owner.definition, name, owner)
             if method is not None:
                 decorators = [ast.unparse(decorator) for decorator in getattr(method.node, "decorator_list", ())]
-                return (
-                    self.enter(method, [], {}, method.node)
-                    if any("property" in decorator for decorator in decorators)
-                    else method
-                )
+                is_property = any("property" in decorator for decorator in decorators)
+                return self.enter(method, [], {}, method.node) if is_property else method
             value = self._class_value(owner.definition, name)
             if value is not None:
                 owner.attributes[name] = value
@@ -505,13 +496,8 @@ class Names(State):
 
     def fields_of(self, owner: Object) -> Items:
         """Return the fields of a data class with what they hold, as a mapping."""
-        names = [
-            part.target.id
-            for class_ in reversed(list(self.classes(owner.definition) if owner.definition is not None else ()))
-            for part in class_.body
-            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-        ]
-        fields = dict.fromkeys([*names, *owner.attributes])
+        classes = reversed(list(self.classes(owner.definition) if owner.definition is not None else ()))
+        fields = dict.fromkeys([*(name for class_ in classes for name in fields_in(class_)), *owner.attributes])
         return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
 
     def counted(self, name: str, value: Value, node: ast.expr) -> Value:
@@ -592,7 +578,7 @@ def is_sum(node: ast.AST, target: ast.expr) -> bool:
     if isinstance(node, ast.AugAssign):
         return isinstance(node.op, ast.Add)
     value = node.value if isinstance(node, ast.Assign) else None
-    added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
+    added = is_operation(value, ast.Add)
     return added and isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
 
 
