@@ -447,7 +447,7 @@ _HEADING = regex(
     needs=("config", "param", "settings", "arguments", "args", "options"),
 )
 """A line above a block that says that settings follow: Flair's "Training Params:"."""
-_COMMON = regex(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
+_COMMON = regex(r"\b(?:lr|learning|batch|bs\b|workers\b|epochs?|optim)", re.IGNORECASE)
 MIN_ON_A_LINE = 3
 """Settings that make a line one of settings."""
 MAX_LINE_OF_PAIRS = 2000
@@ -462,7 +462,7 @@ _IN_SOURCE = regex(r"[A-Za-z_]\w{0,80} = \S|(?:\s{2}|[\s)\]}'\"]*[)\]}'\"])")
 """A line of Python source that assigns, or goes on with a value, indented by more than a line without its prefix."""
 _OPTIMIZER = regex(
     r"(?<![\w./-])(?P<optimizer>sgd|adam|adamw|nadam|radam|adamax|rmsprop|lion|adagrad|adadelta|adafactor|lamb|muon)"
-    rf"(?![\w./-])(?:[\s(]{{0,3}}(?:lr\s?[=:]?\s?)?(?P<rate>{NUMBER})(?![\w.]|\s[a-z]{{3}}))?",
+    r"(?![\w./-])(?:[\s(]{0,3}(?:lr\s?[=:]?\s?)?(?P<rate>\d?\.\d{1,12}(?:e-?\d{1,2})?|\d{1,3}e-?\d{1,2})(?![\w.]))?",
     re.IGNORECASE,
 )
 """An optimizer in a line of words, with its learning rate behind it: "adam 1e-3"."""
