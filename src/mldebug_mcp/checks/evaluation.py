@@ -64,7 +64,7 @@ EVALUATION_EARLY = 0.2
 ERRORS_OF_VALUES = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
-ROWS_AT_ONCE = regex(r"(?:^| )bs (\d{1,6})$")
+ROWS_AT_ONCE = regex(r"(?:^| )bs(?: (\d{1,6}))?$")
 """How the part of a name ends that says how many rows are evaluated at once: those of a set that is logged without."""
 
 

@@ -39,7 +39,7 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.judge.columns.trained import weighted_parts
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -894,6 +894,48 @@ def _intervals(run: Run) -> Iterator[tuple[str, float]]:
     for setting in run.settings.values():
         if isinstance(setting.value, int | float) and _INTERVAL.search(setting.key):
             yield setting.key, float(setting.value)
+
+
+_FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})
+_STEP_WORDS = frozenset(
+    {"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"}
+)
+"""Words of a column that is of the first update on a batch alone, and what they stand next to."""
+MIN_MOVED_BEFORE = {Quantity.CLIP_FRACTION: 0.02, Quantity.KL: 0.002, Quantity.APPROXIMATE_KL: 0.002}
+"""What the policy has moved before any update, at least. Chosen: rounding moves it by less."""
+MIN_SHARE_OF_MOVE = 0.3
+"""Share of what it moves by in all updates on the batch. Chosen: a batch of the policy itself has none."""
+
+
+def moved_before_update(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the policy is off the one that sampled before any update on the batch, as far as in all of them.
+
+    A divergence counts where no reference is meant: next to clipped ratios, or by its name.
+    """
+    firsts: dict[Quantity, Series] = {}
+    for name, series in run.series.items() if run.kind in POLICIES else ():
+        words = pieces_of(series.logged_as or name)
+        rest = "_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS)
+        role = role_of(rest) if not _FIRST_WORDS.isdisjoint(words) else None
+        if role is not None and role.quantity in MIN_MOVED_BEFORE and len(series.finite) >= MIN_RECORDS_FOR_LEVEL:
+            firsts.setdefault(role.quantity, series.finite)
+    quantity = next((each for each in MIN_MOVED_BEFORE if each in firsts), None)
+    if quantity is None or (quantity is Quantity.KL and run.kind != "rl"):
+        return
+    first = firsts[quantity]
+    others = [series for series in columns_of(run, quantity) if series.name != first.name]
+    moved, usual = median(first.value), median(others[0].value) if others else 0.0
+    if moved < max(MIN_MOVED_BEFORE[quantity], MIN_SHARE_OF_MOVE * usual):
+        return
+    whole = f", and {named(others[0])} {figure(usual)}" if others else ""
+    yield DerivedFact.model_construct(
+        fact="moved_before_update",
+        text=(
+            f"{named(first)} is about {figure(moved)} (median of {len(first)} records){whole}. Before any update on a "
+            "batch it is the policy that sampled, so that nothing has moved: other weights, or another engine, sampled."
+        ),
+        values={"first": moved, "whole": usual},
+    )
 
 
 MIN_STALE_UPDATES = 16.0
