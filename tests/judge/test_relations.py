@@ -229,7 +229,8 @@ def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells
 ) -> None:
     evaluated = {
         "val_loss": falling(0.7, 0.1), "val_acc": lambda step: 0.98 - 0.4 * math.exp(-step / 30),
-        "season2024_loss": falling(0.7, far), "season2024_acc": lambda step: (0.64 if stated else 0.96) + 0.01 * float(NOISE[step]),
+        "season2024_loss": falling(0.7, far),
+        "season2024_acc": lambda step: (0.64 if stated else 0.96) + 0.01 * float(NOISE[step]),
     }  # fmt: skip
     answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
     assert ("held_out_sets_disagree" in facts(answer)) is stated
