@@ -986,18 +986,22 @@ def _group_written_out(line: str) -> str:
 _PART = r"[A-Za-z][\w@.%+-]{0,20}"
 _PARTS = rf"{_PART}(?:\s?[/,|]\s?{_PART}){{1,6}}"
 _TUPLE = (
-    rf"(?:[\"']?[A-Za-z][\w./-]{{0,40}}+[\"']?\s?[:=]?\s?)?(?:[\[(]\s?{NUMBER}(?:(?:\s?[/,|]\s?|\s){NUMBER}){{1,6}}\s?[\])]"
+    rf"(?:[\"']?[A-Za-z][\w./-]{{0,40}}+[\"']?\s?[:=]?\s?)?"
+    rf"(?:[\[(]\s?{NUMBER}(?:(?:\s?[/,|]\s?|\s){NUMBER}){{1,6}}\s?[\])]"
     rf"|{NUMBER}(?:\s?[/|]\s?{NUMBER}){{1,6}})"
 )
 _TUPLES = regex(
-    rf"(?<![\w.])(?:(?P<name>[A-Za-z][\w./-]{{0,40}}+(?: [A-Za-z][\w./-]{{0,30}}+){{0,2}})\s?)?[\[(](?P<parts>{_PARTS})[\])]"
-    rf"\s?[:=]?\s?\{{?\s?(?P<tuples>{_TUPLE}(?:[\s,;|]{{1,3}}{_TUPLE}){{0,15}})(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])(?:\s?\}})?",
+    rf"(?<![\w.])(?:(?P<name>[A-Za-z][\w./-]{{0,40}}+(?: [A-Za-z][\w./-]{{0,30}}+){{0,2}})\s?)?"
+    rf"[\[(](?P<parts>{_PARTS})[\])]\s?[:=]?\s?"
+    rf"\{{?\s?(?P<tuples>{_TUPLE}(?:[\s,;|]{{1,3}}{_TUPLE}){{0,15}})"
+    rf"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])(?:\s?\}})?",
     re.IGNORECASE,
     needs=("[", "("),
 )
 """Names in brackets, and as many values behind them: "ratio[min/max]=0.2/1.9", 'dev [acc, gap] {"qa": [0.7, 0.4]}'."""
 _ONE_TUPLE = regex(
-    rf"(?:[\"']?(?P<key>[A-Za-z][\w./-]{{0,40}}+)[\"']?\s?[:=]?\s?)?[\[(]?\s?(?P<values>{NUMBER}(?:[\s/,|]{{1,3}}{NUMBER}){{1,6}})[\])]?",
+    rf"(?:[\"']?(?P<key>[A-Za-z][\w./-]{{0,40}}+)[\"']?\s?[:=]?\s?)?"
+    rf"[\[(]?\s?(?P<values>{NUMBER}(?:[\s/,|]{{1,3}}{NUMBER}){{1,6}})[\])]?",
     re.IGNORECASE,
 )
 _PARTED = regex(r"[\s/,|]+")
