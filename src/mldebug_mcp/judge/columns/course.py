@@ -247,9 +247,9 @@ def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
     """Yield that the updates of one part of a model become many times as large while another part keeps their size."""
     groups: dict[str, list[Series]] = {}
     for name, series in run.series.items():
-        head, _, part = name.rpartition("/")
+        head = name.rpartition("/")[0]
         of_updates = series.role is None or series.role.quantity is Quantity.UPDATE_RATIO
-        if part and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
+        if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
             groups.setdefault(head, []).append(series.finite)
     for parts in groups.values():
         least = min(map(len, parts))

@@ -784,19 +784,22 @@ def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
     """
     groups: dict[str, dict[str, Series]] = {}
     for name, series in run.series.items():
-        head, _, part = (series.logged_as or name).rpartition("/")
+        head, _, own = (series.logged_as or name).rpartition("/")
         if head and len(series.finite) >= LEAST_STILL:
-            groups.setdefault(head, {})[part] = series.finite
+            groups.setdefault(head, {})[own] = series.finite
     sizes = [head for head in groups if not _OF_SIZES.isdisjoint(pieces_of(head)) and _is_of_none(head, _OF_GRADIENTS)]
     slopes = [head for head in groups if not _OF_GRADIENTS.isdisjoint(pieces_of(head))]
     for size, slope in product(sizes, slopes):
         shared = groups[size].keys() & groups[slope].keys()
-        still = [part for part in sorted(shared) if not np.ptp(groups[size][part].value)]
+        still = [own for own in sorted(shared) if not np.ptp(groups[size][own].value)]
         moving = [
-            part for part in groups[size]
-            if part not in still and np.ptp(values := groups[size][part].value) > MIN_NORM_MOVE_SHARE * abs(values[0])
+            own for own, series in groups[size].items()
+            if own not in still and np.ptp(series.value) > MIN_NORM_MOVE_SHARE * abs(float(series.value[0]))
         ]  # fmt: skip
-        driven = [part for part in still if quantile(groups[slope][part].value, 1 - SLOWER_PART) > 0]
+        driven = [
+            own for own in still
+            if quantile(groups[slope][own].value, 1 - SLOWER_PART) > 0 and _shows_moves(groups[size][own])
+        ]  # fmt: skip
         if not driven or not moving:
             continue
         part, other, gradient = groups[size][driven[0]], groups[size][moving[0]], groups[slope][driven[0]]
@@ -812,8 +815,16 @@ def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+FINE_DIGIT_SHARE = 0.1
+"""Share of such a move that the last digit of a size is at most. Chosen: by hand."""
 SLOWER_PART = 0.8
 """Share of the records in which a part has a gradient. Chosen: most."""
+
+
+def _shows_moves(still: Series) -> bool:
+    """Say whether a size is written so finely that it would show a tenth of a move; zero shows any."""
+    value = abs(float(still.value[0]))
+    return value == 0 or _last_digit([value]) <= FINE_DIGIT_SHARE * MIN_NORM_MOVE_SHARE * value
 
 
 def _is_of_none(head: str, words: frozenset[str]) -> bool:

@@ -462,7 +462,7 @@ class Text:
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
             return None if self._starts.watches(skeleton) else LineContent()
-        if not self._builder.rows and ("/" in line or "," in line):
+        if not self._builder.rows and any(map(line.__contains__, "/|,")):
             for names in names_of_parts(line):
                 several = len(names) in self._names_of_parts and self._names_of_parts[len(names)] != names
                 self._names_of_parts[len(names)] = [] if several else names

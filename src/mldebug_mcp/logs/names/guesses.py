@@ -928,12 +928,8 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
     return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0
 
 
-_NORM_OF = regex(
-    r"\s*(?:[|‖]{1,2}\s?(?P<bars>[A-Za-z][\w.-]{0,30})\s?[|‖]{1,2}|norm\((?P<call>[A-Za-z][\w.-]{0,30})\))\s*",
-    re.IGNORECASE,
-    needs=("|", "‖", "norm("),
-)
-"""The norm of what is named in bars: `|emb|`, `norm(attn)`."""
+_NORM_OF = regex(r"\s*[|‖]{1,2}\s?(?P<part>[A-Za-z][\w.-]{0,30})\s?[|‖]{1,2}\s*", needs=("|", "‖"))
+"""The norm of what is named in bars: `|emb|`."""
 LEAST_NORMS = 3
 """Norms of parts that stand side by side in bars. Chosen: one or two may be of anything."""
 SAME_NORM = 0.05
@@ -942,7 +938,7 @@ SAME_NORM = 0.05
 
 def norms_of_parts(columns: Columns) -> str | None:
     """`|emb|`, `|attn|`, `|mlp|` next to the gradient norm are its parts where they add up to it, else of weights."""
-    found = {name: match["bars"] or match["call"] for name in columns if (match := _NORM_OF.fullmatch(name))}
+    found = {name: match["part"] for name in columns if (match := _NORM_OF.fullmatch(name))}
     found = {name: part for name, part in found.items() if role_of(name) is None}
     name_of_whole = called(columns, "grad_norm")
     whole = columns[name_of_whole].finite() if name_of_whole else None

@@ -973,7 +973,8 @@ def _named_below(line: str) -> re.Match[str] | None:
 def _group_written_out(line: str) -> str:
     """Write the name of its group before each value of a line, and the names of lists so that they are found."""
     if (headed := _GROUP_OF_LINE.fullmatch(line)) and _heads_members(headed["head"], headed["members"]):
-        named = _HEADED.sub(lambda item: f"{headed['head']}/{item['name']}=", headed["members"])
+        head = headed["head"].replace("|", "")
+        named = _HEADED.sub(lambda item: f"{head}/{item['name']}=", headed["members"])
         return f"{headed['indent']}{named}"
     if (found := _named_below(line)) is not None:
         return f"{found['indent']}{found['name']}={found['number']}"
