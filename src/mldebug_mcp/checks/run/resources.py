@@ -771,7 +771,7 @@ _OF_WEIGHTS = frozenset({"w", "weight", "weights", "param", "params", "update", 
 
 
 def _is_gradient_norm(metric: str) -> bool:
-    """Say whether a metric is the norm of a gradient: so is a norm by rank of which nothing else is named."""
+    """Say whether a metric is the norm of a gradient: so is a norm by rank that names nothing else."""
     role = role_of(metric)
     words = set(pieces_of(metric))
     return role.quantity is Quantity.GRADIENT_NORM if role else "norm" in words and words.isdisjoint(_OF_WEIGHTS)
