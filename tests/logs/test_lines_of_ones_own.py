@@ -417,11 +417,13 @@ def test_a_phase_or_a_sentence_below_a_record_heads_no_group(line: str, tmp_path
 
 @pytest.mark.parametrize(("line", "names"), [
     ("step {0} loss 2.5 ratio[min/mean/max]={1}/1.5/{2} g=0.5", {"ratio/min": 1, "ratio/max": 2, "g": None}),
-    ("step {0} loss 2.5 | zap (disk/net): {1}/{2}s | acc 0.5", {"zap/disk": 1, "zap/net": 2}),
+    ("step {0} loss 2.5 | zap (disk/net): {1}/{2}s | acc 0.5", {"zap/disk_s": 1, "zap/net_s": 2}),
     ('step {0} loss 2.5\n   dev [acc, gap] {{"qa": [{1}, 0.5], "web": [0.5, {2}]}}',
      {"eval_qa/acc": 1, "eval_web/gap": 2}),
     ("step {0} loss 2.5\n   dev (acc|gap) qa {1}|0.5, web 0.5|{2}", {"eval_qa/acc": 1, "eval_web/gap": 2}),
     ("step {0} loss 2.5 norms [lo, hi] ({1}, {2})", {"norms/lo": 1, "norms/hi": 2}),
+    ("step {0} loss 2.5  zap/sync/hooks: {1}/0.5/{2} ms", {"zap_ms": 1, "hooks_ms": 2}),
+    ("step {0} loss 2.5\n   dev acc/gap: qa {1}/0.5, web 0.5/{2}", {"eval_qa/acc": 1, "eval_web/gap": 2}),
 ])  # fmt: skip
 def test_names_in_brackets_are_those_of_as_many_values_behind_them(
     line: str, names: dict[str, int | None], tmp_path: Path
@@ -431,6 +433,13 @@ def test_names_in_brackets_are_those_of_as_many_values_behind_them(
     for name, place in names.items():
         assert len(run[name]) == len(values)
         assert place is None or run[name].value.tolist() == [each[place] for each in values]
+
+
+@pytest.mark.parametrize("line", ["tok/s: 900.5 loss 2.5", "loss (train/val): 2.5/0.5", "loss/rank: 2.5/2.5"])
+def test_a_pace_two_phases_and_ranks_are_no_parts(line: str, tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"step {at} {line}\n" for at in range(1, 10)))
+    assert not {"tok", "s", "rank"} & run.series.keys()
+    assert any(2.5 in series.value for name, series in run.series.items() if "loss" in name)
 
 
 def test_names_in_brackets_of_another_count_name_no_values(tmp_path: Path) -> None:

@@ -1006,6 +1006,16 @@ _ONE_TUPLE = regex(
     re.IGNORECASE,
 )
 _PARTED = regex(r"[\s/,|]+")
+_SLASHED = r"-?\d{1,9}\.\d{1,9}(?:\s?/\s?-?\d{1,9}\.\d{1,9}){1,6}"
+_JOINED = regex(
+    rf"(?<![\w./])(?:(?P<name>[A-Za-z][\w.-]{{0,40}}+) )?(?P<parts>{_PART}(?:/{_PART}){{1,6}})\s?[:=]\s?"
+    rf"(?P<tuples>(?:[A-Za-z][\w./-]{{0,40}}+\s?[:=]?\s?)?{_SLASHED}"
+    rf"(?:[\s,;|]{{1,3}}[A-Za-z][\w./-]{{0,40}}+\s?[:=]?\s?{_SLASHED}){{0,15}})"
+    r"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])",
+    re.IGNORECASE,
+    needs="/",
+)
+"""Names that slashes join, and as many values: "fwd/bwd/opt: 0.1/1.9/0.3 ms", "dev acc/gap: qa 0.7/0.4, b 0.8/0.5"."""
 
 
 def _tuples_named(found: re.Match[str]) -> str:
@@ -1013,10 +1023,12 @@ def _tuples_named(found: re.Match[str]) -> str:
     parts = _PARTED.split(found["parts"].strip())
     tuples = [(each["key"], _PARTED.split(each["values"])) for each in _ONE_TUPLE.finditer(found["tuples"])]
     fit = all(len(values) == len(parts) for _, values in tuples)
-    if not fit or any(map(names_phase, parts)) or any(canonical(part) in COUNTERS for part in parts):
+    if not fit or any(names_phase(part) or is_of_ranks(part) or canonical(part) in COUNTERS for part in parts):
         return found[0]
+    unit = (found["unit"] or "").strip()
+    of_name, behind = (f"_{unit}", "") if unit in _SECONDS else ("", unit)
     return ", ".join(
-        f"{'/'.join(filter(None, (found['name'], key, part)))}={value}{found['unit'] or ''}"
+        f"{'/'.join(filter(None, (found['name'], key, part)))}{of_name}={value}{behind}"
         for key, values in tuples
         for part, value in zip(parts, values, strict=True)
     )
@@ -1068,7 +1080,7 @@ def named_parts(names: Sequence[str]) -> dict[str, str]:
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
     if "/" in line or "," in line:
-        line = _UNNAMED.sub(_places_named, _TUPLES.sub(_tuples_named, line))
+        line = _UNNAMED.sub(_places_named, _TUPLES.sub(_tuples_named, _JOINED.sub(_tuples_named, line)))
     line = _by_rules(_RULES, _terse(_ranks_in_brackets(_group_written_out(line))))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
