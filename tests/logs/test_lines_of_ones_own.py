@@ -447,7 +447,7 @@ def test_names_in_brackets_of_another_count_name_no_values(tmp_path: Path) -> No
     assert not {"ratio/min", "ratio/mean", "ratio/max"} & run.series.keys()
 
 
-PARTS = "step {0} loss {1} g 0.5  0.1/{2}/3.5 ms  tok/s 900\n"
+SLASHED = "step {0} loss {1} g 0.5  0.1/{2}/3.5 ms  tok/s 900\n"
 
 
 @pytest.mark.parametrize(("above", "names"), [
@@ -460,7 +460,7 @@ PARTS = "step {0} loss {1} g 0.5  0.1/{2}/3.5 ms  tok/s 900\n"
 def test_values_that_slashes_join_have_the_names_of_a_line_above_or_their_places(
     above: str, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    lines = "".join(PARTS.format(at, 3 - at / 20, 1 + at / 20) for at in range(1, 20))
+    lines = "".join(SLASHED.format(at, 3 - at / 20, 1 + at / 20) for at in range(1, 20))
     run = read(tmp_path, f"{above}\n{lines}")
     assert all(len(run[name]) == 19 for name in names)
     assert run[names[2]].value[0] in (3.5, 0.0035)
