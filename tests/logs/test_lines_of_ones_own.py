@@ -381,7 +381,7 @@ def test_words_and_a_number_between_two_bars_of_a_record_are_a_column(tmp_path: 
     assert "it took" not in run
 
 
-BELOW = {
+BELOW: dict[str, tuple[str, dict[str, int | None]]] = {
     "lists": ("s{0} nll {1}\n   shard nll [{1}, {2}, 4.5]\n   peak g  [0.5 0.6 {2}]\n",
               {"shard nll/1": 1, "peak g/2": 1, "mean peak g": None}),
     "round": ("step {0} loss {1}\n  probe err ({1}, {2})\n", {"probe err/1": 1}),
