@@ -367,3 +367,128 @@ def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
     answer = diagnosed(columns, algorithm="ppo")
     assert ("moved_before_update" in facts(answer)) is stale
     assert (answer.hypotheses[0].cause == "off_policy_staleness") is stale
+
+
+# Columns of lists and groups: one rank, one piece of the data or one part of a model that stands out.
+
+
+GROUPS_AT_ONCE = {
+    "lists": "{step} nll {loss}\n   {word} nll [{values}]\n",
+    "one line": "epoch {step} | loss {loss} | {word}_loss [{values}]\n",
+}
+
+
+@pytest.mark.parametrize("style", ["lists", "one line"])
+@pytest.mark.parametrize(("word", "level", "stated"), [
+    ("chunk", 5.5, True), ("shard", 5.5, True), ("chunk", 2.4, False), ("class", 5.5, False), ("layer", 5.5, False),
+])  # fmt: skip
+def test_a_piece_of_the_data_that_stays_above_all_others_is_a_bad_one(
+    style: str, word: str, level: float, stated: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for at in range(1, 9):
+        values = [round(2 + 2 / at + 0.05 * float(NOISE[9 * at + place]), 3) for place in range(12)]
+        values[7] = level + 0.1 / at
+        form = GROUPS_AT_ONCE[style].format(step=at, loss=2 + 2 / at, word=word, values=", ".join(map(str, values)))
+        lines.append(f"epoch {form}" if style == "lists" else form)
+    (tmp_path / "train.log").write_text("".join(lines))
+    answer = diagnose_run(tmp_path / "train.log")
+    assert ("piece_stands_out" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "bad_data_pocket") is stated
+
+
+@pytest.mark.parametrize("form", ["norm by rank [{0}]", "grad_norm per gpu: {0}", "local gnorm [{0}]"])
+@pytest.mark.parametrize(("bad", "times", "stated"), [((3,), 1e30, True), ((3, 1), 1e30, False), ((3,), 20.0, False)])
+def test_a_rank_whose_gradient_is_huge_now_and_then_is_broken(
+    form: str, bad: tuple[int, ...], times: float, stated: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for at in range(1, 61):
+        norms = [1 + 0.2 * abs(float(NOISE[5 * at + rank])) for rank in range(5)]
+        if at % 9 == 0:
+            norms[bad[at // 9 % len(bad)]] *= times
+        lines.append(f"step {at} loss {2 + 2 / at:.3f}\n   {form.format(', '.join(f'{norm:.4g}' for norm in norms))}\n")
+    (tmp_path / "train.log").write_text("".join(lines))
+    answer = diagnose_run(tmp_path / "train.log")
+    assert (answer.hypotheses[0].cause == "hardware_fault") is stated
+
+
+@pytest.mark.parametrize(("head", "part"), [("step/lr rms", "emb"), ("update", "h.0"), ("upd_norm", "head")])
+@pytest.mark.parametrize(("times", "all_parts", "stated"), [(900, False, True), (900, True, False), (4, False, False)])
+def test_the_update_of_one_part_that_jumps_is_of_an_optimizer_that_lags(
+    head: str, part: str, times: float, all_parts: bool, stated: bool
+) -> None:
+    def size(grows: float) -> Any:
+        return lambda step: (1 + 0.1 * abs(float(NOISE[step]))) * (grows if 120 <= step < 130 else 1)
+
+    others = {f"{head}/{name}": size(times if all_parts else 1) for name in ("ln", "attn", "mlp")}
+    columns = {"loss": falling(3, 1), f"{head}/{part}": size(times), **others}
+    assert ("update_of_a_part_jumps" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize(("size", "slope"), [("size", "grad"), ("norm", "g"), ("weights", "gradient")])
+@pytest.mark.parametrize(("gradient", "value", "stated"), [
+    (0.4, 0.0, True), (0.4, 8.4819, True), (0.0, 8.4819, False), (0.4, 8.0, False),
+])  # fmt: skip
+def test_a_part_with_a_gradient_that_keeps_its_size_is_left_out_of_updates(
+    size: str, slope: str, gradient: float, value: float, stated: bool
+) -> None:
+    columns = {
+        "loss": falling(3, 2.5),
+        f"{slope}/B": lambda step: gradient * (1 + 0.1 * float(NOISE[step]) / 5),
+        f"{slope}/C": lambda step: 0.2 + 0.01 * float(NOISE[step]),
+        f"{size}/B": still(value),
+        f"{size}/C": lambda step: 18 - step / 400,
+    }
+    assert ("part_stands_still_with_gradient" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize(("left", "gain", "stated"), [(0.2, 1.1, True), (0.8, 1.1, False), (0.2, 0.2, False)])
+def test_parts_that_shrink_while_others_do_not_are_decayed_too_much(left: float, gain: float, stated: bool) -> None:
+    def norm(start: float, end: float) -> Any:
+        return lambda step: start * (end + (1 - end) * math.exp(-step / 20))
+
+    columns = {"loss": falling(4, 3), "weight_norm/ln": norm(15, gain)}
+    columns |= {f"weight_norm/{part}": norm(3, left) for part in ("emb", "attn", "mlp")}
+    assert ("parts_shrink_apart" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize(
+    "names", [("ratio/min", "ratio/max"), ("is_ratio_min", "is_ratio_max"), ("rho/min", "rho/max")]
+)
+@pytest.mark.parametrize(("since", "far", "stated"), [(60, 0.5, True), (0, 0.5, False), (60, 0.01, False)])
+def test_ratios_that_leave_one_for_good_are_of_samples_of_an_older_policy(
+    names: tuple[str, str], since: int, far: float, stated: bool
+) -> None:
+    def end(sign: int) -> Any:
+        return lambda step: 1 + sign * (far + 0.01 * abs(float(NOISE[step]))) * (step > since)
+
+    columns = POLICY | {names[0]: end(-1), names[1]: end(1)}
+    assert ("ratio_leaves_one" in facts(diagnosed(columns, algorithm="grpo"))) is stated
+
+
+@pytest.mark.parametrize(("crowd", "swapped"), [(0.12, True), (0.45, False), (0.75, False)])
+def test_pairs_of_one_source_that_mirror_the_others_are_labelled_the_other_way(
+    crowd: float, swapped: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for at in range(1, 11):
+        end, gap = 0.85 - 0.3 / at, (crowd - 0.5) * 2
+        lines.append(f"{20 * at}: loss {0.69 - 0.02 * at:.3f} acc {0.6 + 0.02 * at:.3f} gap {0.1 * at:.2f}\n")
+        lines.append(
+            f'   dev [acc, gap] {{"qa": [{end:.3f}, 0.6], "web": [{end:.3f}, 0.7], "crowd": [{crowd}, {gap}]}}\n'
+        )
+    (tmp_path / "rm.log").write_text("".join(lines))
+    assert (diagnose_run(tmp_path / "rm.log").hypotheses[0].cause == "preference_labels_swapped") is swapped
+
+
+@pytest.mark.parametrize(("grows", "slow"), [(0.4, True), (0.0, False)])
+def test_a_part_of_means_that_grows_with_the_pace_slows_the_run(grows: float, slow: bool, tmp_path: Path) -> None:
+    lines = ["ms per step: get/fwd/bwd/book\n"]
+    for at in range(1, 21):
+        parts = (0.1, 1.9, 3.0, 0.3 + grows * at)
+        shown = "/".join(f"{part:.2f}" for part in parts)
+        lines.append(f"step {20 * at} loss {2 + 1 / at:.3f}  {shown} ms  tok/cpu-s {390000 / sum(parts):.0f}\n")
+    (tmp_path / "timing.log").write_text("".join(lines))
+    answer = diagnose_run(tmp_path / "timing.log")
+    assert (answer.hypotheses[0].cause == "throughput_degradation") is slow

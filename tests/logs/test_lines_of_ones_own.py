@@ -420,3 +420,99 @@ def test_evaluations_that_are_called_by_their_length_alone_are_losses_where_they
     assert run["eval_loss@12"].step.tolist() == [50 * at for at in range(1, 9)]
     assert run["eval_loss@96"].value[0] == pytest.approx(1.1 * losses[4] + 0.1, abs=1e-3)
     assert f"{phase}@96" in read(tmp_path, lines(0.1)).series
+
+
+BELOW: dict[str, tuple[str, dict[str, int | None]]] = {
+    "lists": ("s{0} nll {1}\n   shard nll [{1}, {2}, 4.5]\n   peak g  [0.5 0.6 {2}]\n",
+              {"shard nll/1": 1, "peak g/2": 1, "mean peak g": None}),
+    "round": ("step {0} loss {1}\n  probe err ({1}, {2})\n", {"probe err/1": 1}),
+    "heads": ("{0:>5}   loss {1}  g 0.5\n         upd/lr rms: emb {1} ln {2} head 0.5\n"
+              "         sqrt(v) rms: emb 1e-3 ln {2}\n",
+              {"upd/lr rms/ln": 1, "upd/lr rms/emb": 0, "sqrt(v) rms/ln": 1}),
+    "commas": ("step={0} loss={1}\n    |w| by group: attn={1}, mlp={2}\n", {"w by group/mlp": 1}),
+    "alone": ("step {0}: loss {1}\n    panel probe {2}\n", {"panel probe": 1}),
+    "number above": ("#{0}\n  rows [{2}, 4]\n  loss   [{1}, {2}]\n  part  [0.5, {2}]  total {1}\n",
+                     {"rows/0": 1, "part/1": 1, "total": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", BELOW)
+def test_lists_and_groups_below_a_record_belong_to_it(style: str, tmp_path: Path) -> None:
+    form, names = BELOW[style]
+    values = [(10 * at, 4 - at / 4, 3 - at / 8) for at in range(1, 9)]
+    run = read(tmp_path, "two ranks of a small model\n" + "".join(form.format(*each) for each in values))
+    assert run["loss"].step.tolist() == [step for step, _, _ in values]
+    for name, place in names.items():
+        assert len(run[name]) == len(values)
+        assert place is None or run[name].value.tolist() == [each[1 + place] for each in values]
+
+
+@pytest.mark.parametrize("line", [
+    "    val: loss {0} acc 0.5", "   it took about 3.5", "   the probe is at 0.5", "    lr: warmup 0.1 step 5",
+])  # fmt: skip
+def test_a_phase_or_a_sentence_below_a_record_heads_no_group(line: str, tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"step {at} loss {2 / at}\n{line.format(3 / at)}\n" for at in range(1, 9)))
+    assert not any("/" in name or name.startswith(("it ", "the ")) for name in run.series)
+    assert len(run["loss"]) == 8
+
+
+@pytest.mark.parametrize(("line", "names"), [
+    ("step {0} loss 2.5 ratio[min/mean/max]={1}/1.5/{2} g=0.5", {"ratio/min": 1, "ratio/max": 2, "g": None}),
+    ("step {0} loss 2.5 | zap (disk/net): {1}/{2}s | acc 0.5", {"zap/disk_s": 1, "zap/net_s": 2}),
+    ('step {0} loss 2.5\n   dev [acc, gap] {{"qa": [{1}, 0.5], "web": [0.5, {2}]}}',
+     {"eval_qa/acc": 1, "eval_web/gap": 2}),
+    ("step {0} loss 2.5\n   dev (acc|gap) qa {1}|0.5, web 0.5|{2}", {"eval_qa/acc": 1, "eval_web/gap": 2}),
+    ("step {0} loss 2.5 norms [lo, hi] ({1}, {2})", {"norms/lo": 1, "norms/hi": 2}),
+    ("step {0} loss 2.5  zap/sync/hooks: {1}/0.5/{2} ms", {"zap_ms": 1, "hooks_ms": 2}),
+    ("step {0} loss 2.5\n   dev acc/gap: qa {1}/0.5, web 0.5/{2}", {"eval_qa/acc": 1, "eval_web/gap": 2}),
+])  # fmt: skip
+def test_names_in_brackets_are_those_of_as_many_values_behind_them(
+    line: str, names: dict[str, int | None], tmp_path: Path
+) -> None:
+    values = [(at, at / 20, 0.5 + at / 25) for at in range(1, 10)]
+    run = read(tmp_path, "".join(line.format(*each) + "\n" for each in values))
+    for name, place in names.items():
+        assert len(run[name]) == len(values)
+        assert place is None or run[name].value.tolist() == [each[place] for each in values]
+
+
+@pytest.mark.parametrize("line", ["tok/s: 900.5 loss 2.5", "loss (train/val): 2.5/0.5", "loss/rank: 2.5/2.5"])
+def test_a_pace_two_phases_and_ranks_are_no_parts(line: str, tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"step {at} {line}\n" for at in range(1, 10)))
+    assert not {"tok", "s", "rank"} & run.series.keys()
+    assert any(2.5 in series.value for name, series in run.series.items() if "loss" in name)
+
+
+def test_names_in_brackets_of_another_count_name_no_values(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"step {at} loss 2.5 ratio[min/mean/max]=0.{at}/1.5\n" for at in range(1, 10)))
+    assert not {"ratio/min", "ratio/mean", "ratio/max"} & run.series.keys()
+
+
+SLASHED = "step {0} loss {1} g 0.5  0.1/{2}/3.5 ms  tok/s 900\n"
+
+
+@pytest.mark.parametrize(("above", "names"), [
+    ("cpu-ms per step (process clock): get/fwd/hooks, means of 20", ("get_ms", "fwd_ms", "hooks_ms")),
+    ("each line ends in [get, fwd, hooks]", ("get_ms", "fwd_ms", "hooks_ms")),
+    ("times are get | fwd | hooks", ("get_ms", "fwd_ms", "hooks_ms")),
+    ("get/fwd/hooks or pull/run/push", ("part1of3_ms", "part2of3_ms", "part3of3_ms")),
+    ("a small model", ("part1of3_ms", "part2of3_ms", "part3of3_ms")),
+])  # fmt: skip
+def test_values_that_slashes_join_have_the_names_of_a_line_above_or_their_places(
+    above: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    lines = "".join(SLASHED.format(at, 3 - at / 20, 1 + at / 20) for at in range(1, 20))
+    run = read(tmp_path, f"{above}\n{lines}")
+    assert all(len(run[name]) == 19 for name in names)
+    assert run[names[2]].value[0] in (3.5, 0.0035)
+
+
+@pytest.mark.parametrize(("parts", "quantity"), [((3.0, 4.0, 12.0), "weight_norm"), ((0.3, 0.4, 1.2), "grad_norm")])
+@pytest.mark.parametrize("form", ["|{0}|", "‖{0}‖", "||{0}||"])
+def test_norms_in_bars_are_of_gradients_where_they_add_up_to_the_whole(
+    parts: tuple[float, ...], quantity: str, form: str, tmp_path: Path
+) -> None:
+    header = ";".join(["it", "train_nll", "|g|", *(form.format(part) for part in ("emb", "qkv", "mlp"))])
+    rows = (";".join(map(str, (at, 3 - at / 50, 1.3, *parts))) for at in range(1, 21))
+    run = read(tmp_path, "\n".join([header, *rows, ""]), "norms.csv")
+    assert run[f"{quantity}/mlp"].value[0] == parts[2]

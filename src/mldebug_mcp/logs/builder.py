@@ -257,6 +257,13 @@ class RunBuilder:
             if canonical(name) not in COUNTERS:
                 columns.setdefault(f"summary/{name}", column)
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give columns other names, those of them that are there, where no column has the new name."""
+        columns = self._recorded.columns
+        for name in names:
+            if name in columns and names[name] not in columns:
+                columns[names[name]] = columns.pop(name)
+
     def column(self, name: str) -> list[tuple[int, float]]:
         """Return the records of a metric as they came: (index of the record, value)."""
         column = self._recorded.columns.get(name)

@@ -119,7 +119,8 @@ has the higher score."""
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
     """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
     metrics = _marks_of_a_kind(metrics)
-    named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
+    of_pairs = scores_pairs(metrics) or _begins_at_even_pairs(metrics, first_loss)
+    named_kind = "preference" if of_pairs else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         is_tuned = named_kind == "pretraining" and any(name in settings for name in _OF_FINE_TUNING)
         return "sft" if is_tuned else named_kind
@@ -186,6 +187,16 @@ def _scores_completions(metrics: Collection[str]) -> bool:
 def scores_pairs(metrics: Container[str]) -> bool:
     """Say whether these are the metrics of a reward model, which scores pairs of answers."""
     return any(all(name in metrics for name in names) for names in _OF_A_REWARD_MODEL)
+
+
+MAX_DISTANCE_FROM_EVEN = 0.08
+"""Nats by which the first loss of a model that scores pairs may be off ln 2. Chosen: a first record is a mean."""
+
+
+def _begins_at_even_pairs(metrics: Container[str], first_loss: float | None) -> bool:
+    """Say whether an accuracy stands with a gap between two answers, and the loss begins at that of even scores."""
+    gap = "accuracy" in metrics and any(name in metrics for name in ("gap", "score_gap", "reward_gap", "diff"))
+    return gap and first_loss is not None and abs(first_loss - math.log(2)) <= MAX_DISTANCE_FROM_EVEN
 
 
 def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str | None:

@@ -767,9 +767,14 @@ def _is_time(metric: str) -> bool:
     return not _TIMES.isdisjoint(pieces_of(metric))
 
 
+_OF_WEIGHTS = frozenset({"w", "weight", "weights", "param", "params", "update", "updates", "activation", "act"})
+
+
 def _is_gradient_norm(metric: str) -> bool:
+    """Say whether a metric is the norm of a gradient: so is a norm by rank that names nothing else."""
     role = role_of(metric)
-    return role is not None and role.quantity is Quantity.GRADIENT_NORM
+    words = set(pieces_of(metric))
+    return role.quantity is Quantity.GRADIENT_NORM if role else "norm" in words and words.isdisjoint(_OF_WEIGHTS)
 
 
 def _is_result(metric: str) -> bool:
@@ -814,7 +819,7 @@ def rank_differs(run: Run) -> Evidence | None:
     judged = [(metric, ranks) for metric, ranks in by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
-    found = (_broken(run, *pair) or _astray(run, *pair) for pair in judged)
+    found = (_broken(run, *pair) or _astray(run, *pair) or _now_and_then(*pair) for pair in judged)
     return next((evidence for evidence in found if evidence is not None), None) or _slow(run, judged)
 
 
@@ -895,6 +900,35 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
             "ranks": len(ranks),
             "of_loss": float("loss" in metric),
         },
+    )
+
+
+TIMES_BEYOND_ALL = 1000.0
+"""Times the largest value of all other ranks in the same record that one is far beyond them. Chosen: gradients of other
+rows of one batch differ by less than a hundred times."""
+LEAST_BEYOND = 2
+"""Records in which one rank is, and no other ever is. Chosen: a single one may be a bad row."""
+
+
+def _now_and_then(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    """Return the one rank whose gradient norms or losses are beyond all bounds in single records; no other's are."""
+    finite = {rank: series.finite for rank, series in ranks.items()}
+    steps = reduce(np.intersect1d, (series.step for series in finite.values()))
+    if not _is_result(metric) or len(steps) < 2 * MIN_RECORDS_PER_RANK:
+        return None
+    values = np.array([np.abs(series.value[np.searchsorted(series.step, steps)]) for series in finite.values()])
+    ordered = np.sort(values, axis=0)
+    beyond = (ordered[-1] > TIMES_BEYOND_ALL * ordered[-2]) & (ordered[-2] > 0)
+    largest = {list(finite)[place] for place in np.argmax(values, axis=0)[beyond]}
+    if int(beyond.sum()) < LEAST_BEYOND or len(largest) != 1:
+        return None
+    rank = largest.pop()
+    return Evidence(
+        f"{metric} of rank {rank} is up to {figure(float(ordered[-1][beyond].max()))} in {int(beyond.sum())} of "
+        f"{len(steps)} records, in which the other {len(ranks) - 1} ranks have at most "
+        f"{figure(float(ordered[-2][beyond].max()))}; no other rank ever has such a value",
+        steps=(float(steps[beyond][0]),),
+        values={"rank": rank, "ranks": len(ranks), "records": float(beyond.sum())},
     )
 
 

@@ -214,6 +214,101 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
 
 
+_MEMBER = regex(r"(?P<list>.+)/(?P<place>\d{1,3})")
+_OF_THE_DATA = frozenset(
+    {"chunk", "chunks", "shard", "shards", "file", "files", "part", "parts", "segment", "segments", "slice", "slices",
+     "bucket", "buckets", "piece", "pieces", "section", "sections", "window", "windows", "group", "groups"}
+)  # fmt: skip
+"""Words of lists with a loss for each piece of the data."""
+LEAST_PIECES = 6
+"""Pieces of the data. Chosen: of fewer each may be of another kind of text."""
+TIMES_OTHER_PIECES = 1.3
+"""Times the median loss of the other pieces that one has, in each record. Chosen: harder text has less."""
+
+
+def piece_stands_out(run: Run) -> Iterator[DerivedFact]:
+    """Yield that one of many pieces of the data keeps a loss above all that any other ever had.
+
+    Not this where the list is of classes, layers or ranks, or where the piece falls to where others began.
+    """
+    lists: dict[str, list[Series]] = {}
+    for series in columns_of(run, *LOSSES, phase="train", least=LEAST_PAIRS):
+        if (match := _MEMBER.fullmatch(series.name)) and not _OF_THE_DATA.isdisjoint(pieces_of(match["list"])):
+            lists.setdefault(match["list"], []).append(series)
+    for name, pieces in lists.items():
+        if len(pieces) < LEAST_PIECES or any(len(piece) != len(pieces[0]) for piece in pieces):
+            continue
+        values = np.array([piece.value for piece in pieces])
+        at = int(np.argmax(values[:, -1]))
+        own, others = values[at], np.delete(values, at, axis=0)
+        usual = row_medians(others.T)
+        if float(own.min()) <= float(others.max()) or not np.all(own > TIMES_OTHER_PIECES * usual):
+            continue
+        yield DerivedFact.model_construct(
+            fact="piece_stands_out",
+            text=(
+                f"{named(pieces[at])} is {from_to(own)} in all {len(own)} records. None of the other {len(others)} of "
+                f"{name} is ever above {figure(float(others.max()))}; their median goes from "
+                f"{figure(float(usual[0]))} to {figure(float(usual[-1]))}. Harder rows are learnt with the rest; rows "
+                "that cannot be learnt, such as damaged ones, stay where they are."
+            ),
+            values={"place": float(pieces[at].name.rpartition("/")[2]), "pieces": float(len(pieces))},
+            steps=[float(pieces[at].step[0])],
+        )
+        return
+
+
+_OF_UPDATES = frozenset({"update", "updates", "upd", "step", "steps", "delta", "dw"})
+LEAST_UPDATED_PARTS = 3
+"""Parts of a model whose updates are compared. Chosen: of two nobody knows which is usual."""
+TIMES_ITS_UPDATE = 50.0
+"""Times its median before that the update of a part becomes. Chosen: those of Adam are near the learning rate."""
+TIMES_USUAL_UPDATE = 5.0
+"""The same of a part that keeps its size meanwhile, at most."""
+
+
+def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the updates of one part of a model become many times as large while another part keeps their size."""
+    groups: dict[str, list[Series]] = {}
+    for name, series in run.series.items():
+        head = name.rpartition("/")[0]
+        of_updates = series.role is None or series.role.quantity is Quantity.UPDATE_RATIO
+        if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
+            groups.setdefault(head, []).append(series.finite)
+    for parts in groups.values():
+        least = min(map(len, parts))
+        if (
+            len(parts) < LEAST_UPDATED_PARTS
+            or least < MIN_RECORDS_FOR_LEVEL
+            or not all(positive(part.value) for part in parts)
+        ):
+            continue
+        jumps = []
+        for part in parts:
+            at = int(np.argmax(part.value))
+            before = part.value[:at]
+            jumps.append(float(part.value[at]) / median(before) if len(before) >= LEAST_PAIRS else 0.0)
+        most, steady = (
+            int(np.argmax(jumps)),
+            [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)],
+        )
+        if jumps[most] < TIMES_ITS_UPDATE or not steady:
+            continue
+        part, at = parts[most], int(np.argmax(parts[most].value))
+        yield DerivedFact.model_construct(
+            fact="update_of_a_part_jumps",
+            text=(
+                f"{named(part)} is {figure(float(part.value[at]))} at {run.place(part.step[at])}, "
+                f"{figure(jumps[most])} times its median before, while {named(steady[0])} stays within "
+                f"{from_to(steady[0].value)}. A learning rate makes all updates larger; one part alone takes such "
+                "steps where what divides them lags behind its gradient."
+            ),
+            values={"times": jumps[most]},
+            steps=[float(part.step[at])],
+        )
+        return
+
+
 SIGMAS_OF_ROWS = 5.0
 """Standard errors of a share of so many rows, by which a record is off its neighbours. Chosen: one in a million is."""
 OFF_BY = 0.2
@@ -563,6 +658,10 @@ TIME_BLOCKS = 10
 """Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
 LEAST_TIME_RECORDS = 40
 """Records of a time that has such a course. Chosen: a median of four stands single slow steps."""
+LEAST_TIME_RECORDS_AT_A_PACE = 2 * TIME_BLOCKS
+"""The same where a pace agrees with the sum of such times. Chosen: both are then means of many steps."""
+SAME_WORK = 0.1
+"""Scatter of the logarithm of a pace times the times of a step, where a step does as much work. Chosen: by hand."""
 MIN_FALLS_SHARE = 0.05
 """Share of the records at which a time is shorter than before. Chosen: a clock, and a sum so far, never are."""
 LEAST_FALLS_ALONE = 0.2
@@ -570,6 +669,8 @@ LEAST_FALLS_ALONE = 0.2
 MIN_SHARE_OF_TIME = 0.1
 """Share of all times that are logged by which it has grown at the end. Chosen: less of it costs nothing to repair."""
 _TIME_UNITS = frozenset({"s", "ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
+_PACE_NAME = regex(r"/\s?(?:\w{1,8}-)?(?:s|sec|secs|second)$", re.IGNORECASE, needs="/")
+"""How a pace is called that is one over a time: "tok/cpu-s"."""
 _OF_NO_STEP = frozenset(
     {"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"}
 )
@@ -583,8 +684,9 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     Not this where a column of an amount grows as well, as rows that get longer make all steps longer.
     """
     times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
+    least = LEAST_TIME_RECORDS_AT_A_PACE if _has_pace(run, times) else LEAST_TIME_RECORDS
     for name in list(times):
-        if len(times[name]) < LEAST_TIME_RECORDS or member_of_rank(name.removeprefix("mean "), 0) in run.series:
+        if len(times[name]) < least or member_of_rank(name.removeprefix("mean "), 0) in run.series:
             del times[name]  # one rank that is slow makes the mean of all grow
     courses = {name: _block_medians(series.value) for name, series in times.items()}
     seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
@@ -595,7 +697,7 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     added = float(seconds[name][-1] - seconds[name][0])
     falls = float(np.mean(np.diff(times[name].value) < 0))
     others = [other for other in courses if other not in grown]
-    least_falls = MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
+    least_falls = 0.0 if least < LEAST_TIME_RECORDS else MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
     if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
         return
     shown = ""
@@ -613,6 +715,21 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+def _has_pace(run: Run, times: Mapping[str, Series]) -> bool:
+    """Say whether some times of a step add up to what a pace is one over: so none of them is a clock."""
+    columns = [column for column in times.values() if len(column) >= LEAST_TIME_RECORDS_AT_A_PACE]
+    if len(columns) < LEAST_PAIRS:
+        return False
+    for pace in (series.finite for name, series in run.series.items() if _PACE_NAME.search(series.logged_as or name)):
+        if not positive(pace.value) or not all(np.array_equal(pace.step, part.step) for part in columns):
+            continue
+        whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
+        apart = np.log(pace.value * whole)
+        if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and float(np.std(apart)) < SAME_WORK:
+            return True
+    return False
+
+
 def _first_to_last(course: Floats) -> str:
     return f"{figure(float(course[0]))} to {figure(float(course[-1]))}"
 
@@ -626,7 +743,11 @@ def _seconds_of(time: Series) -> float:
 def _is_of_a_step(name: str, series: Series) -> bool:
     """Say whether a column is what each step, or a part of it, takes."""
     words = set(pieces_of(series.logged_as or name))
-    if not words.isdisjoint(_OF_NO_STEP) or is_of_ranks(re.sub(r"\d", "", name)):
+    if (
+        not words.isdisjoint(_OF_NO_STEP)
+        or _PACE_NAME.search(series.logged_as or name)
+        or is_of_ranks(re.sub(r"\d", "", name))
+    ):
         return False
     if series.role is not None:
         return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)

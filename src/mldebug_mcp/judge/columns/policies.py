@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level
+from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
@@ -447,7 +447,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
     if pairs is not None and _by_people(pairs):
         margins = []  # those are of the whole set
-    if not train or len(train[0]) < LEAST_PAIRS or pairs is None:
+    if not train or len(train[0]) < LEAST_PAIRS:
+        return
+    if pairs is None:
+        yield from _one_source_contradicts(run, median(tail(train[0])))
         return
     steps, levels, _ = beside_training(train[0], pairs)
     since = float(steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf))
@@ -995,6 +998,49 @@ MIN_STALE_UPDATES = 16.0
 """Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
 FEW_EFFECTIVE = 0.5
 """Share of the samples that is effective, below which weights of a few rule. Chosen: fresh samples have nearly 1."""
+
+
+_OF_RATIOS = frozenset({"ratio", "ratios", "rho", "importance", "isratio"})
+PRINTED_ONE = 2e-3
+"""How far a ratio is from 1 that is 1 but for its last digits. Chosen: for three printed ones."""
+FAR_FROM_ONE = (0.9, 1.1)
+"""Ratios at the least and at the most where samples are of another policy. Chosen: one update moves few so far."""
+
+
+def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
+    """Yield that all ratios of the policy to the one that sampled are 1 up to a record, and never again behind it.
+
+    Not this where they are off from the start, as after several updates with the same samples.
+    """
+    ends: dict[str, dict[str, Series]] = {}
+    for name, series in run.series.items():
+        head, _, end = (series.logged_as or name).replace("_", "/").rpartition("/")
+        if end.lower() in ("min", "max") and not _OF_RATIOS.isdisjoint(pieces_of(head)):
+            ends.setdefault(head, {})[end.lower()] = series.finite
+    for head, pair in ends.items():
+        if len(pair) < len(("min", "max")) or not np.array_equal(pair["min"].step, pair["max"].step):
+            continue
+        low, high = pair["min"].value, pair["max"].value
+        apart = np.maximum(np.abs(low - 1), np.abs(high - 1))
+        first = len(apart) - true_at_end(apart > PRINTED_ONE)
+        least, most = FAR_FROM_ONE
+        is_far = (
+            len(apart) - first >= MIN_RECORDS_FOR_LEVEL and median(low[first:]) < least and median(high[first:]) > most
+        )
+        if first < LEAST_PAIRS or float(apart[:first].max()) > PRINTED_ONE or not is_far:
+            continue
+        yield DerivedFact.model_construct(
+            fact="ratio_leaves_one",
+            text=(
+                f"{head} is 1 at the least and at the most in the first {first} records; from "
+                f"{run.place(pair['min'].step[first])} on it is {from_to(low[first:])} at the least and "
+                f"{from_to(high[first:])} at the most. Samples of the policy that is trained have a ratio of 1; these "
+                "are of one that no longer follows it."
+            ),
+            values={"records": float(len(apart) - first)},
+            steps=[float(pair["min"].step[first])],
+        )
+        return
 
 
 def stale_policy(run: Run) -> Iterator[DerivedFact]:

@@ -798,6 +798,103 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+LEFT_OF_PARTS = 0.5
+"""Share of its first norm that a part has left where it shrinks. Chosen: what is learnt makes norms grow."""
+LEAST_SHRUNK = 2
+"""Parts that shrink, and half of those that are logged. Chosen: one may be pruned, or begin too large."""
+SHRUNK_BY = 0.5
+"""Share of the log by which they have. Chosen: what shrinks late may be annealed."""
+
+
+def parts_shrink_apart(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the norms of most parts of a model fall to half, and that of another part never does.
+
+    Not this where the norm of the whole is logged, which tells as much.
+    """
+    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) if norm.value[0] > 0]
+    if any(norm.role is None or norm.role.is_whole for norm in norms):
+        return
+    shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * float(norm.value[0])]
+    kept = [norm for norm in norms if float(norm.value.min()) >= (1 - MIN_NORM_MOVE_SHARE) * float(norm.value[0])]
+    soon = [
+        norm for norm in shrunk
+        if float(norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min()) <= LEFT_OF_PARTS * norm.value[0]
+    ]  # fmt: skip
+    if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
+        return
+    shown = [
+        f"{named(norm)} from {figure(float(norm.value[0]))} to {figure(float(norm.value[-1]))}" for norm in soon[:3]
+    ]
+    yield DerivedFact.model_construct(
+        fact="parts_shrink_apart",
+        text=(
+            f"{', '.join(shown)}: {len(soon)} of {len(norms)} parts fall to half of their norm and less, while "
+            f"{named(kept[0])} goes from {figure(float(kept[0].value[0]))} to {figure(float(kept[0].value[-1]))}. "
+            "What is decayed shrinks where the decay outweighs the gradient; what is left out of it does not."
+        ),
+        values={"parts": float(len(soon))},
+        steps=[float(soon[0].step[0])],
+    )
+
+
+_OF_SIZES = frozenset({"size", "sizes", "norm", "norms", "w", "weight", "weights", "param", "params", "l2", "rms"})
+_OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
+
+
+def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a part has a gradient and keeps its size to the last digit, by two groups of columns of like parts.
+
+    Not this where no other part moves, or the part has no gradient: then it may be frozen on purpose.
+    """
+    groups: dict[str, dict[str, Series]] = {}
+    for name, series in run.series.items():
+        head, _, own = (series.logged_as or name).rpartition("/")
+        if head and len(series.finite) >= LEAST_STILL:
+            groups.setdefault(head, {})[own] = series.finite
+    sizes = [head for head in groups if not _OF_SIZES.isdisjoint(pieces_of(head)) and _is_of_none(head, _OF_GRADIENTS)]
+    slopes = [head for head in groups if not _OF_GRADIENTS.isdisjoint(pieces_of(head))]
+    for size, slope in product(sizes, slopes):
+        shared = groups[size].keys() & groups[slope].keys()
+        still = [own for own in sorted(shared) if not np.ptp(groups[size][own].value)]
+        moving = [
+            own for own, series in groups[size].items()
+            if own not in still and np.ptp(series.value) > MIN_NORM_MOVE_SHARE * abs(float(series.value[0]))
+        ]  # fmt: skip
+        driven = [
+            own for own in still
+            if quantile(groups[slope][own].value, 1 - SLOWER_PART) > 0 and _shows_moves(groups[size][own])
+        ]  # fmt: skip
+        if not driven or not moving:
+            continue
+        part, other, gradient = groups[size][driven[0]], groups[size][moving[0]], groups[slope][driven[0]]
+        yield DerivedFact.model_construct(
+            fact="part_stands_still_with_gradient",
+            text=(
+                f"{named(part)} is exactly {figure(float(part.value[0]))} in all {len(part)} records, though "
+                f"{named(gradient)} is about {figure(median(gradient.value))}, while {named(other)} goes from "
+                f"{figure(float(other.value[0]))} to {figure(float(other.value[-1]))}. Weights that are trained move."
+            ),
+            values={"value": float(part.value[0]), "records": float(len(part))},
+        )
+        return
+
+
+FINE_DIGIT_SHARE = 0.1
+"""Share of such a move that the last digit of a size is at most. Chosen: by hand."""
+SLOWER_PART = 0.8
+"""Share of the records in which a part has a gradient. Chosen: most."""
+
+
+def _shows_moves(still: Series) -> bool:
+    """Say whether a size is written so finely that it would show a tenth of a move; zero shows any."""
+    value = abs(float(still.value[0]))
+    return value == 0 or _last_digit([value]) <= FINE_DIGIT_SHARE * MIN_NORM_MOVE_SHARE * value
+
+
+def _is_of_none(head: str, words: frozenset[str]) -> bool:
+    return words.isdisjoint(pieces_of(head))
+
+
 def _is_new(run: Run, still: Series, moving: Floats) -> bool:
     """Say whether settings load no weights, so that a part is not frozen on purpose, and its last digit is fine enough.
 

@@ -39,6 +39,7 @@ from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_undersc
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
+from mldebug_mcp.logs.text.pairs import named_parts, names_of_parts
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
 from mldebug_mcp.logs.text.records import Records
 from mldebug_mcp.logs.text.skeletons import MARKS, Skeletons
@@ -324,6 +325,7 @@ class Text:
         self._inner = False
         self._errors = ErrorLines()
         self._starts = ProcessStarts()
+        self._names_of_parts: dict[int, list[str]] = {}  # that lines above all records join, by how many they are
 
     def take_lines(self, lines: Iterable[str]) -> None:
         """Take the next lines."""
@@ -409,6 +411,8 @@ class Text:
         self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()
         self._records.bar_steps.settle(self._builder)
+        for names in self._names_of_parts.values():
+            self._builder.rename(named_parts(names))
         self._structures.set_aside_closing_figures()
 
     @property
@@ -458,6 +462,10 @@ class Text:
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
             return None if self._starts.watches(skeleton) else LineContent()
+        if not self._builder.rows and any(map(line.__contains__, "/|,")):
+            for names in names_of_parts(line):
+                several = len(names) in self._names_of_parts and self._names_of_parts[len(names)] != names
+                self._names_of_parts[len(names)] = [] if several else names
         content = self._unlike(number, line)
         nothing = content is not None and content.is_nothing
         if nothing and settled and sum(map(str.isalpha, skeleton)) >= MIN_LINE_LETTERS:

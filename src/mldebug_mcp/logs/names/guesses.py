@@ -52,7 +52,7 @@ _BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.AP
 """What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
 _TELLING = frozenset(
-    {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups"}
+    {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups", "ratio"}
 )
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
@@ -135,7 +135,7 @@ class _Meaning:
 
 
 _OF_A_POLICY: Mapping[str, _Meaning] = {
-    **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew", "scorer", "grader"), _Meaning("reward")),
+    **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew", "scorer", "grader", "score"), _Meaning("reward")),
     **dict.fromkeys(("r std", "fit std", "rstd", "scorer group sd"), _Meaning("reward_std", _positive)),
     **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
     **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
@@ -301,7 +301,9 @@ def _is_a_cost(name: str) -> bool:
 
 
 def _word(name: str) -> str:
-    inside = name.rpartition("/")[2].strip()
+    outside, _, inside = (part.strip() for part in name.rpartition("/"))
+    if outside and inside.lower() in _MEANS:
+        return _word(outside)  # {"score": {"mean": 0.5}}
     if inside.lower() in _OF_PAIRS:
         return inside.lower()
     if inside in ("T", "I"):
@@ -333,6 +335,7 @@ _CLOSER: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.VALUE: ("value_loss", "discriminator_loss"),
     Quantity.LOSS: ("value_loss", "kl"),
     Quantity.RECALL: ("reward",),
+    Quantity.SCORE: ("reward",),
     Quantity.SQUARED_ERROR: ("value_loss",),
 }
 """Which names may be another quantity, of what they say by themselves."""
@@ -955,11 +958,37 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
     return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0
 
 
+_NORM_OF = regex(r"\s*[|‖]{1,2}\s?(?P<part>[A-Za-z][\w.-]{0,30})\s?[|‖]{1,2}\s*", needs=("|", "‖"))
+"""The norm of what is named in bars: `|emb|`."""
+LEAST_NORMS = 3
+"""Norms of parts that stand side by side in bars. Chosen: one or two may be of anything."""
+SAME_NORM = 0.05
+"""Share by which the norms of parts, put together, may be off the norm of the whole. Chosen: for printed digits."""
+
+
+def norms_of_parts(columns: Columns) -> str | None:
+    """`|emb|`, `|attn|`, `|mlp|` next to the gradient norm are its parts where they add up to it, else of weights."""
+    found = {name: match["part"] for name in columns if (match := _NORM_OF.fullmatch(name))}
+    found = {name: part for name, part in found.items() if role_of(name) is None}
+    name_of_whole = called(columns, "grad_norm")
+    whole = columns[name_of_whole].finite() if name_of_whole else None
+    values = [columns[name].finite() for name in found]
+    if len(found) < LEAST_NORMS or whole is None or any(len(each) != len(whole) or each.min() < 0 for each in values):
+        return None
+    summed = np.sqrt(np.sum(np.square(values), axis=0))
+    is_gradient = bool(np.all(np.abs(summed - whole) <= SAME_NORM * whole))
+    quantity = "grad_norm" if is_gradient else "weight_norm"
+    for name, part in found.items():
+        rename(columns, name, f"{quantity}/{part}")
+    why = "they add up to its norm" if is_gradient else "they do not add up to the gradient norm"
+    return f"{', '.join(map(repr, found))} are read as {quantity} of parts of the model: {why} (guessed)"
+
+
 CONVENTIONS_OF_SHORT_NAMES = (
     counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
-CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
+CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, norms_of_parts, rare_errors)
 """Conventions of names of one's own that losses with names of their own depend on."""
 CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, evaluation_by_phase_alone, score_of_ones_own)
 """... and those that ask whether a loss was found."""

@@ -862,6 +862,8 @@ class Assembler:
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             named = parsed.metrics if parsed.goes_on and self.holds_record else _record_metrics(parsed)
+            if parsed.goes_on and self._heading and not self._block:
+                self._rows_above |= parsed.metrics
             self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
@@ -920,6 +922,8 @@ class Assembler:
         return bool(self._counters) and near
 
     def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        if parsed.counters.weak and not parsed.counters.step_name and not self._heading and self._has_records:
+            return  # "#2" numbers something else where records count in words
         if self._is_second_step(number, values, parsed):
             self._add({parsed.counters.step_name: values["step"]})
             self._line = number

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
-from mldebug_mcp.logs.names.metrics import is_known
+from mldebug_mcp.logs.names.metrics import is_known, is_telling
 from mldebug_mcp.logs.numbers import HUGE, NUMBER, whole_number
 
 _WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
@@ -95,7 +95,7 @@ _BARE = regex(
     r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]"
     r"|\[\s{0,8}(?P<bracket>\d{1,9}|\d{1,3}(?:,\d{3}){1,3})(?:/(?P<brackets>\d{1,9}))?\])\s++"
     r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
-    r"|#(?P<hash>\d{1,9})[:|]?\s++(?=[A-Za-z])"
+    r"|#(?P<hash>\d{1,9})[:|]?(?:\s++(?=[A-Za-z])|\s{0,8}$)"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _FIRST_VALUE = regex(
@@ -117,7 +117,7 @@ _LONE = regex(
 
 Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
 _OWN_COUNTER = regex(
-    r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
+    r"(?:n_?iter|tr_step|upd|ver|[iknstuv])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
 _ROWS_OF_SET = regex(r"n\b", re.IGNORECASE)
@@ -273,9 +273,14 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     lone = list(_LONE.finditer(line, 0, value.start()))
     if is_of_evaluation(line):  # "Test: EMA [0/5]" is of a part of it
         lone = [match for match in lone if not match["lones"] or _stands_behind_phase(line, match.start())]
-    if not any(is_known(name[0].rstrip(" =:")) for name in _FIRST_VALUE.finditer(line)):
+    if not any(map(_is_metric, _FIRST_VALUE.findall(line))):
         lone = [match for match in lone if not match[0].strip().isdigit()]  # a list of layers: "12 conv 64"
     return next((match for match in lone if match["lones"]), lone[-1] if lone else bare)
+
+
+def _is_metric(name: str) -> bool:
+    name = name.rstrip(" =:")
+    return is_known(name) or is_telling(name)
 
 
 def _stands_behind_phase(line: str, at: int) -> bool:

@@ -932,9 +932,171 @@ def _ranks_in_brackets(line: str) -> str:
     return line
 
 
+# Values that stand together behind a name, or below a record: each is named by what heads it and what it is of.
+
+_ITEM = rf"[A-Za-z][\w./-]{{0,40}}+\s?[ =:]\s?{NUMBER}%?(?![\w/])"
+_ITEMS = rf"{_ITEM}(?:[,;|\s]{{1,4}}{_ITEM})"
+_GROUP_OF_LINE = regex(
+    rf"(?P<indent>\s{{2,80}})(?P<head>[A-Za-z√|‖][\w()/ .|*-]{{0,60}}?)\s?:\s{{1,8}}(?P<members>{_ITEMS}{{1,39}})\s*",
+    re.IGNORECASE,
+    needs=": ",
+)
+"""An indented line of values under one head: "    update rms: emb 0.4 ln 0.6 head 0.8"."""
+_HEADED = regex(rf"(?P<name>[A-Za-z][\w./-]{{0,40}}+)\s?[ =:]\s?(?={NUMBER})", re.IGNORECASE)
+_BRACKETED = regex(
+    rf"(?<![\w.])(?P<name>[A-Za-z][\w./@-]{{0,40}}+(?: [A-Za-z][\w./@-]{{0,30}}+){{0,3}})\s{{0,8}}[:=]?\s{{0,8}}"
+    rf"[\[(]\s?(?P<listed>{NUMBER}(?:(?:,\s{{0,3}}|\s{{1,4}}){NUMBER}){{1,255}})\s?[\])]",
+    re.IGNORECASE,
+)
+_BELOW = regex(
+    r"(?P<indent>\s{2,80})(?P<name>[A-Za-z][\w./-]{0,30}+(?: [A-Za-z][\w./-]{0,30}+){1,3})\s{1,8}"
+    r"(?P<number>-?\d{0,6}\.\d{1,9}(?:e[-+]?\d{1,3})?%?)\s*",
+    re.IGNORECASE,
+)
+"""An indented line of one value with a decimal point, behind a few words: "    staff probe 0.760"."""
+_OF_SENTENCES = frozenset({"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after"})
+_FEW_ITEMS = regex(rf"{_ITEMS}{{0,9}}", re.IGNORECASE)
+
+
+def _lists_of_line(line: str) -> list[re.Match[str]]:
+    """Return the lists of a line that holds nothing but lists behind names, and a few values by name."""
+    found = list(_BRACKETED.finditer(line)) if "[" in line or "(" in line else []
+    rest = _BRACKETED.sub(" ", line).strip(" \t,;|") if found else ""
+    return found if not rest or _FEW_ITEMS.fullmatch(rest) else []
+
+
+def _heads_members(head: str, members: str) -> bool:
+    """Say whether a head is that of values whose names are known for nothing themselves: of layers or groups."""
+    names = [item["name"] for item in _HEADED.finditer(members)]
+    known = any(is_known(name) or is_telling(name) or canonical(name) in COUNTERS for name in names)
+    return not known and not any(map(names_phase, (*names, *head.split())))
+
+
+def is_group(line: str) -> bool:
+    """Say whether a line holds nothing but lists behind names, or values under one head, as below a record."""
+    headed = _GROUP_OF_LINE.fullmatch(line)
+    is_headed = headed is not None and _heads_members(headed["head"], headed["members"])
+    return is_headed or bool(_lists_of_line(line)) or _named_below(line) is not None
+
+
+def _named_below(line: str) -> re.Match[str] | None:
+    found = _BELOW.fullmatch(line)
+    words = set(found["name"].lower().split()) if found else set()
+    return found if words.isdisjoint(_OF_SENTENCES | _ARTICLES | _SUPPOSING) else None
+
+
+def _group_written_out(line: str) -> str:
+    """Write the name of its group before each value of a line, and the names of lists so that they are found."""
+    if (headed := _GROUP_OF_LINE.fullmatch(line)) and _heads_members(headed["head"], headed["members"]):
+        head = headed["head"].replace("|", "")
+        named = _HEADED.sub(lambda item: f"{head}/{item['name']}=", headed["members"])
+        return f"{headed['indent']}{named}"
+    if (found := _named_below(line)) is not None:
+        return f"{found['indent']}{found['name']}={found['number']}"
+    for found in reversed(_lists_of_line(line)):
+        inside = ", ".join(_BETWEEN.split(found["listed"]))
+        line = f"{line[: found.start()]}{found['name']}=[{inside}]{line[found.end() :]}"
+    return line
+
+
+_PART = r"[A-Za-z][\w@.%+-]{0,20}"
+_PARTS = rf"{_PART}(?:\s?[/,|]\s?{_PART}){{1,6}}"
+_TUPLE = (
+    rf"(?:[\"']?[A-Za-z][\w./-]{{0,40}}+[\"']?\s?[:=]?\s?)?"
+    rf"(?:[\[(]\s?{NUMBER}(?:(?:\s?[/,|]\s?|\s){NUMBER}){{1,6}}\s?[\])]"
+    rf"|{NUMBER}(?:\s?[/|]\s?{NUMBER}){{1,6}})"
+)
+_TUPLES = regex(
+    rf"(?<![\w.])(?:(?P<name>[A-Za-z][\w./-]{{0,40}}+(?: [A-Za-z][\w./-]{{0,30}}+){{0,2}})\s?)?"
+    rf"[\[(](?P<parts>{_PARTS})[\])]\s?[:=]?\s?"
+    rf"\{{?\s?(?P<tuples>{_TUPLE}(?:[\s,;|]{{1,3}}{_TUPLE}){{0,15}})"
+    rf"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])(?:\s?\}})?",
+    re.IGNORECASE,
+    needs=("[", "("),
+)
+"""Names in brackets, and as many values behind them: "ratio[min/max]=0.2/1.9", 'dev [acc, gap] {"qa": [0.7, 0.4]}'."""
+_ONE_TUPLE = regex(
+    rf"(?:[\"']?(?P<key>[A-Za-z][\w./-]{{0,40}}+)[\"']?\s?[:=]?\s?)?"
+    rf"[\[(]?\s?(?P<values>{NUMBER}(?:[\s/,|]{{1,3}}{NUMBER}){{1,6}})[\])]?",
+    re.IGNORECASE,
+)
+_PARTED = regex(r"[\s/,|]+")
+_SLASHED = r"-?\d{1,9}\.\d{1,9}(?:\s?/\s?-?\d{1,9}\.\d{1,9}){1,6}"
+_JOINED = regex(
+    rf"(?<![\w./])(?:(?P<name>[A-Za-z][\w.-]{{0,40}}+) )?(?P<parts>{_PART}(?:/{_PART}){{1,6}})\s?[:=]\s?"
+    rf"(?P<tuples>(?:[A-Za-z][\w./-]{{0,40}}+\s?[:=]?\s?)?{_SLASHED}"
+    rf"(?:[\s,;|]{{1,3}}[A-Za-z][\w./-]{{0,40}}+\s?[:=]?\s?{_SLASHED}){{0,15}})"
+    r"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])",
+    re.IGNORECASE,
+    needs="/",
+)
+"""Names that slashes join, and as many values: "fwd/bwd/opt: 0.1/1.9/0.3 ms", "dev acc/gap: qa 0.7/0.4, b 0.8/0.5"."""
+
+
+def _tuples_named(found: re.Match[str]) -> str:
+    """Write each value of tuples with its name: what they are of, the key of the tuple, and the part."""
+    parts = _PARTED.split(found["parts"].strip())
+    tuples = [(each["key"], _PARTED.split(each["values"])) for each in _ONE_TUPLE.finditer(found["tuples"])]
+    fit = all(len(values) == len(parts) for _, values in tuples)
+    if not fit or any(names_phase(part) or is_of_ranks(part) or canonical(part) in COUNTERS for part in parts):
+        return found[0]
+    unit = (found["unit"] or "").strip()
+    of_name, behind = (f"_{unit}", "") if unit in _SECONDS else ("", unit)
+    return ", ".join(
+        f"{'/'.join(filter(None, (found['name'], key, part)))}{of_name}={value}{behind}"
+        for key, values in tuples
+        for part, value in zip(parts, values, strict=True)
+    )
+
+
+_DECIMAL = r"-?\d{1,9}\.\d{1,9}"
+_UNNAMED = regex(
+    rf"(?<=[\d\])|,;%A-Z]\s)\s{{0,8}}(?P<values>{_DECIMAL}(?:/{_DECIMAL}){{2,11}})(?:\s?(?P<unit>ms|us|s|%))?(?=[\s,;|]|$)",
+    needs="/",
+)
+"""Values that slashes join and no name heads: "loss 3.1  0.1/1.9/3.1 ms"."""
+
+
+_UNITS_OF_PARTS = ("", "ms", "us", "s", "%")
+
+
+def _part_of(place: int, count: int, unit: str) -> str:
+    return f"part{place}of{count}{f'_{unit}' if unit else ''}"
+
+
+def _places_named(found: re.Match[str]) -> str:
+    values, unit = found["values"].split("/"), found["unit"] or ""
+    pairs = (f"{_part_of(at, len(values), unit)}={value}" for at, value in enumerate(values, start=1))
+    return f" {', '.join(pairs)}"
+
+
+_PART_LISTED = r"[A-Za-z][\w-]{0,20}"
+_NAMES_OF_PARTS = regex(
+    rf"(?<![\w/.~-])(?P<joined>{_PART_LISTED}(?:\s?[/|]\s?{_PART_LISTED}){{2,11}})(?![\w/.])"
+    rf"|[\[(](?P<listed>{_PART_LISTED}(?:,\s?{_PART_LISTED}){{2,11}})[\])]",
+    needs=("/", "|", ","),
+)
+
+
+def names_of_parts(line: str) -> list[list[str]]:
+    """Return the names that a line joins by slashes or bars, or lists in brackets: "ms per step: get/fwd/bwd"."""
+    return [_PARTED.split((found["joined"] or found["listed"]).strip()) for found in _NAMES_OF_PARTS.finditer(line)]
+
+
+def named_parts(names: Sequence[str]) -> dict[str, str]:
+    """Return names for the columns of as many values that no name heads, by the names that these columns have."""
+    return {
+        _part_of(place, len(names), unit): f"{name}_{unit}" if unit else name
+        for place, name in enumerate(names, start=1)
+        for unit in _UNITS_OF_PARTS
+    }
+
+
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
-    line = _by_rules(_RULES, _terse(_ranks_in_brackets(line)))
+    if "/" in line or "," in line:
+        line = _UNNAMED.sub(_places_named, _TUPLES.sub(_tuples_named, _JOINED.sub(_tuples_named, line)))
+    line = _by_rules(_RULES, _terse(_ranks_in_brackets(_group_written_out(line))))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
     if "(" in line or _COUNTS_ROWS.search(line):

@@ -40,7 +40,7 @@ from mldebug_mcp.logs.numbers import (
 )
 from mldebug_mcp.logs.settings.settings import mapping_at
 from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
-from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, pairs_in, written_out
+from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, is_group, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -187,7 +187,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
         label = "test"
     text = line[:MAX_LINE].rstrip()
-    goes_on = not (telling or is_counted) and _GOES_ON.fullmatch(text) is not None
+    goes_on = not (telling or is_counted) and (_GOES_ON.fullmatch(text) is not None or is_group(text))
     goes_on = bool(metrics) and (goes_on or _OF_LIST.fullmatch(f"{text} ") is not None)
     measured = len(metrics) > 1 or any(map(role_of, metrics))
     goes_on = goes_on or (named and measured and not (telling or is_counted) and _are_measures_alone(counters, metrics))
