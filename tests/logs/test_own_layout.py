@@ -21,7 +21,7 @@ FORMS = {
     ),
     "blocks": ("--- pass {step}\n    trn {loss:.4f}\n    val {dev:.4f}\n    w {norm:.2f}\n", 1, "epoch"),
     "sections": ("round {step}\n fit\n   nats {loss:.4f}\n tune\n   nats {dev:.4f}\n w {norm:.2f}\n", 1, "epoch"),
-    "bare": ("{step}  {loss:.4f}\nvalid {dev:.4f}  at {norm:.2f}\n", 20, "step"),
+    "bare": ("{step}  {loss:.4f}\nvalid {dev:.4f}  w {norm:.2f}\n", 20, "step"),
     "columns": ("| {step} | {loss:.4f} | {dev:.4f} | {norm:.2f} |\n", 20, "step"),
 }
 HEADS = {"columns": "# my run\n\n- sgd, rate .1\n\n| step | train | dev | w |\n|---:|---:|---:|---:|\n"}

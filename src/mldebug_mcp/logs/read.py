@@ -179,7 +179,7 @@ def _is_shifted(run: Run, other: Run) -> bool:
 def _adds(series: Series, known: Sequence[Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     if known:
-        return series.role is not None and all(other.role is None for other in known)
+        return series.role is not None and series.role.is_whole and all(other.role is None for other in known)
     last = series.name.replace("_", " ").split()[-1]
     return len(series) >= MIN_ADDED_VALUES and not last.isdecimal() and (len(last) > 2 or series.role is not None)
 

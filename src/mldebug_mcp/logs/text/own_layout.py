@@ -65,6 +65,10 @@ _EVALUATED = {
 }  # fmt: skip
 """Words of a phase that stand alone, each with the one that names are understood with."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
+_OF_SENTENCES = frozenset(
+    {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took", "out"}
+)
+"""Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")
 _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
@@ -191,10 +195,14 @@ def _ascends(spots: Sequence[_Spot]) -> bool:
 
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
-    words = re.findall(r"[^\W\d]+", spot.before)
+    words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _is_phase(word)]
     return (
         len(words) <= 1 and not any(character in spot.text for character in ".%e") and not any(map(is_telling, words))
     )
+
+
+def _is_phase(word: str) -> bool:
+    return word.lower() in _TRAINED or word.lower() in _EVALUATED
 
 
 def _unit_of(before: str) -> str:
@@ -232,8 +240,11 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
     for name, those in found.items():
+        if name.rpartition(" ")[2].lower() in _OF_SENTENCES:
+            continue
         for place, spot in enumerate(those):
-            values.setdefault(_whole_name(heading, name, place, spot.text), spot.number)
+            whole = _whole_name(heading, name, place, spot.text)
+            values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
         values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number
@@ -253,7 +264,7 @@ def _label(before: str) -> tuple[str, str]:
 def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     """Return the name of a number; a phase alone is its loss, and the share behind it its accuracy."""
     words = f"{heading} {label}".split()
-    phase = next((word for word in words if word.lower() in _TRAINED or word.lower() in _EVALUATED), "")
+    phase = next(filter(_is_phase, words), "")
     measured = " ".join(word for word in words if word is not phase)
     known = "train" if phase.lower() in _TRAINED else _EVALUATED.get(phase.lower(), "")
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
@@ -276,4 +287,4 @@ def _counts_by_name(lines: Sequence[_Line], counting: dict[str, str]) -> bool:
 
 def _tells(name: str) -> bool:
     """Say whether a name is one that only training or evaluation has."""
-    return canonical(name) not in COUNTERS and (is_telling(name) or name.startswith(("train ", "val ", "test ")))
+    return canonical(name) not in COUNTERS and (is_telling(name) or name.partition(" ")[0] in ("train", "val", "test"))
