@@ -101,6 +101,11 @@ def _counts_again(values: Floats) -> bool:
     return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
+def _is_no_count(values: Floats) -> bool:
+    """Say whether values count nothing, as versions do."""
+    return not _counts(values)
+
+
 def _passes(values: Floats) -> bool:
     """Say whether values may be epochs: they do not fall."""
     rises = np.diff(values)
@@ -122,6 +127,7 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
     "kl loss": _Meaning("kl"),
     **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
+    **dict.fromkeys(("v", "v pred", "v hat", "baseline"), _Meaning("value", _is_no_count)),
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
     **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
     **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
