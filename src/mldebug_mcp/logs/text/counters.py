@@ -117,7 +117,7 @@ _LONE = regex(
 
 Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
 _OWN_COUNTER = regex(
-    r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
+    r"(?:(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?|v(?=\d))(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
 _ROWS_OF_SET = regex(r"n\b", re.IGNORECASE)

@@ -610,6 +610,15 @@ def _of_kaldi(found: re.Match[str]) -> str:
     return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
 
 
+def _each_named(found: re.Match[str]) -> str:
+    """Name each of several values behind one name; as they are where names and values are not as many."""
+    names, values = found["names"].split("/"), found["values"].split("/")
+    if len(names) != len(values) or all(map(names_phase, map(str.strip, names))):
+        return found[0]
+    each = zip(names, values, strict=True)
+    return ", ".join(f"{found['name']}_{name.strip()}={value.strip()}" for name, value in each)
+
+
 def _of_parts(losses: re.Match[str]) -> str:
     """Name a loss and its parts."""
     parts = "".join(f", loss_{at}={part.strip()}" for at, part in enumerate(losses["parts"].split("+"), start=1))
@@ -794,6 +803,17 @@ _FORMS = (
     _Form("/", _both_named,
           r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
           r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)", flags=0),
+    # As many names in brackets as values, all apart by strokes: "ratio[min/mean/max]=0.9/1.0/1.1".
+    _Form("/", _each_named,
+          r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,30}) ?[\[(](?P<names>[A-Za-z]\w{0,20}(?: ?/ ?[A-Za-z]\w{0,20}){1,5})[\])]"
+          rf" ?[=:]? ?(?P<values>{NUMBER}(?: ?/ ?{NUMBER}){{1,5}})(?![\w.]| ?/)"),
+    # The rows of a record, from the first to the last: "docs=[0..99]", "rows 100..199", "ids (0-99)".
+    _Form(("..", "–", "=["), r"\g<name>_first=\g<first> \g<name>_last=\g<last>",
+          r"(?<![\w./-])(?P<name>(?!batch|step|iter|epoch|layer|block)[A-Za-z][\w-]{0,30})"
+          r" ?[=: ] ?(?P<open>[\[(])?(?P<first>\d{1,12}) ?(?:\.{2,3}|–|(?(open)[-:]|\.\.)) ?(?P<last>\d{1,12})"
+          r"(?(open)[\])])(?![\w.])"),
+    # The version of the weights between separators: "served 64 answers, v45, mean reward 0.5".
+    _Form("v", r"version=\g<version>", r"(?<=[,;|] )v(?:ersion)? ?(?P<version>\d{1,9})(?= ?(?:[,;|]|$))"),
     # The evaluation in brackets: "loss: 1.26 (val: 1.34)".
     _Form((")", "]"), r"\g<pair>, \g<eval> \g<name>: \g<second>",
           rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
