@@ -21,9 +21,9 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
-from mldebug_mcp.core.text import figure, quoted, shorten
+from mldebug_mcp.core.text import clean, counted, figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
-from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.builder import MAX_TEXT_LINE, MAX_TEXT_LINES, RunBuilder
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
@@ -46,10 +46,11 @@ from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, ending_in_error, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
+from mldebug_mcp.logs.settings.printed import settings_printed_in
 from mldebug_mcp.logs.settings.settings import Setting
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
     logs: dict[str, Path] = {}
+    remarks: list[Path] = []
     several = False
     wanted = "" if wanted in (place.name, *file_names(place)) else wanted
     for files in _file_groups(place.files):
@@ -229,6 +231,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
             run, holds_runs = read_log(files[0], wanted, files[1:])
         except InputError as error:
             refused.take(files[0], error)
+            remarks += files[:1]
             continue
         several = several or holds_runs
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
@@ -251,10 +254,54 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         known = (*names, *(Path(text).stem for text in names))
         own = tuple(logs[log_name] for log_name, _ in group)
         found.append(Read(name, place, _with_ranks(merged(group), group, numbers), known, several, own, is_shared))
+    if len(found) == 1 and not several:
+        found[0] = replace(found[0], run=_with_remarks(found[0].run, remarks))
     if ranks is not None and found:
         first = _first_failure_first(found[0].run, ranks, place)
         found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
+
+
+MAX_REMARK_BYTES = 20_000
+"""Bytes of a text next to a log that is read for what it says of the run. Chosen: people write less by hand."""
+_REMARKS = (".txt", ".md", ".log", ".out")
+
+
+def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
+    """Return a run with what short texts next to its log say: figures at its end without a counter, and words."""
+    from mldebug_mcp.logs.text.parsed_line import closing_figures
+
+    texts = [file for file in files if file.suffix.lower() in _REMARKS and file.stat().st_size <= MAX_REMARK_BYTES]
+    if not texts or not run.series:
+        return run
+    lines = [(file.name, number, line) for file in texts for number, line in enumerate(_lines_of(file), start=1)]
+    figures = closing_figures(line for _, _, line in lines)
+    added = {
+        name: Series(name, np.array([run.last_step]), np.array([value]))
+        for name, value in figures.items()
+        if name not in run.series
+    }
+    words = [
+        TextLine(run.first_step, number, shorten(clean(f"{name}: {line.strip()}"), MAX_TEXT_LINE))
+        for name, number, line in lines
+        if line.strip()
+    ]
+    names = ", ".join(shorten(file.name, MAX_LOG_NAME) for file in texts)
+    note = f"{names}: {counted(len(added), 'figure')} at the end of the run, and {counted(len(words), 'line')} of words"
+    whole = len(run.segments) == 1
+    return replace(
+        run,
+        series={**run.series, **added},
+        settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
+        segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
+        text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
+        notes=(*run.notes, note),
+    )
+
+
+def _lines_of(file: Path) -> list[str]:
+    with open_input(file) as opened:
+        return opened.read(MAX_REMARK_BYTES).decode("utf-8", errors="replace").splitlines()
 
 
 def _with_ranks(run: Run, group: Sequence[tuple[str, Run]], numbers: Mapping[str, int]) -> Run:
