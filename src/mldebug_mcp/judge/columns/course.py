@@ -719,8 +719,8 @@ PASS_TOLERANCE = 0.02
 
 
 _OF_ROWS = frozenset({
-    "doc", "docs", "row", "rows", "cursor", "offset", "idx", "index", "sample", "samples", "example", "examples", "shard",
-    "file", "line", "chunk", "chunks", "record", "ids", "id", "pos", "position",
+    "doc", "docs", "row", "rows", "cursor", "offset", "idx", "index", "sample", "samples", "example", "examples",
+    "shard", "file", "line", "chunk", "chunks", "record", "ids", "id", "pos", "position",
 })  # fmt: skip
 """Words of a place in the data."""
 

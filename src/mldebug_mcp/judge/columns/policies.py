@@ -996,7 +996,8 @@ FEW_EFFECTIVE = 0.5
 
 def stale_policy(run: Run) -> Iterator[DerivedFact]:
     """Yield how old the policy that samples becomes, and which share of its samples is effective."""
-    ages = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    age = _policy_age(run) if run.kind in POLICIES else None
+    ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
     effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
     oldest = float(ages[0].value.max()) if ages else 0.0
     share = median(effective[0].value) if effective else 1.0
@@ -1050,7 +1051,7 @@ def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
 def _policy_age(run: Run) -> Series | None:
     """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
 
-    Two are of one policy where the one rests and comes up to the other again and again.
+    The step may be one of these. Two are of one policy where the one rests and comes up to the other again and again.
     """
     logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
     if logged:
@@ -1063,6 +1064,9 @@ def _policy_age(run: Run) -> Series | None:
     counted = [
         series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
     ]
+    if counted and run.step_name == "step":
+        steps = np.unique(np.concatenate([series.step for series in counted]))
+        counted.append(Series("step", steps, steps))
     for sampling, trained in permutations(counted, 2):
         steps, old, new = at_common_steps(sampling, trained)
         behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1

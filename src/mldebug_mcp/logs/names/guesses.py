@@ -52,7 +52,22 @@ _BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.AP
 """What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
 _TELLING = frozenset(
-    {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups"}
+    {
+        "r",
+        "r std",
+        "rm",
+        "scorer",
+        "grader",
+        "h",
+        "ev",
+        "pg",
+        "pi",
+        "vf",
+        "dead groups",
+        "flat groups",
+        "ratio min",
+        "ratio max",
+    }
 )
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
@@ -129,10 +144,15 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
     **dict.fromkeys(("v", "v pred", "v hat", "baseline"), _Meaning("value", _is_no_count)),
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
-    **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
+    **dict.fromkeys(
+        ("clip", "clip%", "clip %", "clip frac", "outside", "frac outside", "ratio outside"),
+        _Meaning("clip_ratio", _share),
+    ),
     **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
     **dict.fromkeys(("dead groups", "zero groups", "flat groups"), _Meaning("frac_reward_zero_std", _share)),
     **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
+    "ratio min": _Meaning("policy_ratio_min", _positive),
+    "ratio max": _Meaning("policy_ratio_max", _positive),
     "adv": _Meaning("advantages"),
     **dict.fromkeys(("td", "td huber", "td mse", "v mse", "v huber"), _Meaning("value_loss")),
     **dict.fromkeys(("surr", "surrogate"), _Meaning("policy_loss")),
@@ -214,8 +234,9 @@ def lone_counter(columns: Columns) -> str | None:
     if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS}):
         return None
     rising = [name for name, column in columns.items() if role_of(name) is None and _counts_on(column.values())]
-    words = {name.rpartition("/")[2] for name in rising}
+    words = {name.rpartition("/")[2] for name in rising} - {"version"}  # weights may be older than the step
     most = max(map(len, columns.values()), default=0)
+    rising = [name for name in rising if name.rpartition("/")[2] in words]
     if len(words) != 1 or sum(len(columns[name]) for name in rising) < max(most, MIN_COUNTED):
         return None
     for name in rising:
