@@ -389,6 +389,41 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_COUNTED_TOKENS = regex(
+    r"(?:train_|num_|n_|total_|cumulative_)?(?:counted|trained(?:_on)?|loss|labels?|targets?|supervised|unmasked|scored)_"
+    r"tok(?:en)?s?(?:_(?:so_far|seen|total|cumulative|sum))?"
+)
+"""Counts of the tokens that count in the loss."""
+NEAR_LENGTH = 0.06
+"""Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
+
+
+def both_sides_count(run: Run) -> Iterator[DerivedFact]:
+    """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
+    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
+    if run.kind in POLICIES or not prompt or not answer or not rows:
+        return
+    for name, series in run.series.items():
+        counts = series.finite
+        if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
+            continue
+        grows = bool(np.all(np.diff(counts.value) > 0))
+        of_row = (np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
+        per_row = median(of_row)
+        if abs(per_row / (prompt + answer) - 1) > NEAR_LENGTH or abs(per_row / answer - 1) <= 2 * NEAR_LENGTH:
+            continue
+        yield DerivedFact.model_construct(
+            fact="both_sides_count",
+            text=(
+                f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
+                f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
+                f"not the {figure(answer)} of answers alone."
+            ),
+            values={"of_row": per_row, "prompt": prompt, "answer": answer},
+        )
+        return
+
+
 _PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
 """Settings that name what rows consist of."""
 
