@@ -99,6 +99,8 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     is_part_of_run = "tfevents" in path.name or are_curves
     read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
+    if not run.series and builder.formats == ["text"]:
+        run = _by_own_layout(path, run)
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -109,6 +111,15 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))
     return run, builder.holds_runs
+
+
+def _by_own_layout(path: Path, run: Run) -> Run:
+    """Return the run of a text in which no known form finds a metric, read by the places of its numbers."""
+    from mldebug_mcp.logs.text.own_layout import read_own_layout  # only where nothing was found
+
+    builder = RunBuilder()
+    builder.formats.append("text")
+    return builder.build(str(path)) if read_own_layout(LogFile.open(path).lines(), builder) else run
 
 
 def _are_trials(run: Run) -> bool:
