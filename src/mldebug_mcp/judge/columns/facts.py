@@ -41,7 +41,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     course.cycles_end_lower, course.few_rows_learn, course.state_begins_anew, course.around_resumes,
     course.easier_after_evaluation,
     guesses.untrained, guesses.above_checkpoint,
-    guesses.far_beyond_guess, guesses.unknown_tokens,
+    guesses.far_beyond_guess, guesses.unknown_tokens, guesses.answers_no_longer_end,
     trained.many_units_dead, evaluation.ranked_backwards, evaluation.files_shared,
     evaluation.negated_probability, evaluation.quantiles_mirrored, evaluation.scores_equal,
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,

@@ -27,6 +27,7 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
@@ -683,6 +684,39 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
         )
         return
     yield from _unknown_in_samples(run)
+
+
+_ENDS_BY_ITSELF = frozenset({"stopped", "stops", "ended", "ends", "eos", "finished", "terminated", "complete"})
+"""Words for answers that end by themselves, before a limit cuts them."""
+MOST_END = 0.5
+"""Share of the answers that ended at first. Chosen: a model that was fine-tuned before ends most."""
+NONE_END = 0.1
+"""Share of the answers that end at last where none does any longer. Chosen: one of ten by chance."""
+
+
+def answers_no_longer_end(run: Run) -> Iterator[DerivedFact]:
+    """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0]):
+        return
+    for name, series in run.series.items():
+        if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
+            continue
+        shares = as_shares(series.finite.value)
+        if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
+            continue
+        yield DerivedFact.model_construct(
+            fact="answers_no_longer_end",
+            text=(
+                f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
+                f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
+                f"{figure(float(loss.value[0]))} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
+                "with the end token that generation waits for would teach to end."
+            ),
+            values={"first": float(shares[0]), "last": float(shares[-1])},
+            steps=[float(series.finite.step[int(np.argmax(shares <= NONE_END))])],
+        )
+        return
 
 
 _SIGNS = regex(r"\u2047|<unk>|\[unk\]", re.IGNORECASE)
