@@ -311,7 +311,8 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
     cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
     earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
     grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
-    if not grew or min(map(len, earned)) < LEAST_PAIRS or high <= low or earned[1].min() < median(earned[0]):
+    is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
+    if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
         return
     yield DerivedFact.model_construct(
         fact="cut_ones_earn",

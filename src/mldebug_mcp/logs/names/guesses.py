@@ -51,24 +51,10 @@ _DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
 _BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.APPROXIMATE_KL})
 """What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
-_TELLING = frozenset(
-    {
-        "r",
-        "r std",
-        "rm",
-        "scorer",
-        "grader",
-        "h",
-        "ev",
-        "pg",
-        "pi",
-        "vf",
-        "dead groups",
-        "flat groups",
-        "ratio min",
-        "ratio max",
-    }
-)
+_TELLING = frozenset({
+    "r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups", "ratio min",
+    "ratio max", "at cap", "hit cap", "cap hit",
+})  # fmt: skip
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
@@ -141,6 +127,10 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
     **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
     "kl loss": _Meaning("kl"),
+    **dict.fromkeys(
+        ("at cap", "capped", "cap hit", "hit cap", "cap frac", "at limit", "at max", "maxed"),
+        _Meaning("completions/clipped_ratio", _share),
+    ),
     **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
     **dict.fromkeys(("v", "v pred", "v hat", "baseline"), _Meaning("value", _is_no_count)),
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),

@@ -190,10 +190,6 @@ class EpochBatches:
 # How far the run is to go, by its own counters: "Epoch 3/10", "step 5/240", "Epoch [3/10], Step [20/100]".
 
 
-_HOW_MANY = regex(r"^(?:num|total|max|n)[_ ]")
-"""Words before a plural that says how many there are to be."""
-
-
 class CountedPlan:
     """Takes what counters say of their ends; what the last ones say counts."""
 
@@ -930,10 +926,6 @@ class Assembler:
             self._add({parsed.counters.step_name: values["step"]})
             self._line = number
             return
-        if self._heading and "step" in values and self._heads_plan_of(parsed.counters.step_name):
-            total = int(self._counters.get("step", 0))
-            self._plan.take(replace(parsed.counters, planned=(("step", total),)), values["step"], 0)
-            self._counters, self._block = {}, {}
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
@@ -944,15 +936,8 @@ class Assembler:
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
         name = parsed.counters.step_name
-        if self._heading and self._heads_plan_of(name):
-            return False
         begun = self._heading and "step" in self._counters and number - self._line <= MAX_ROWS_BETWEEN_COUNTERS
         return begun and values.keys() == {"step"} and not parsed.metrics and name not in ("", self._step_name)
-
-    def _heads_plan_of(self, name: str) -> bool:
-        """Say whether the open heading is of how many there are of what a line counts: "steps = 320", "step = 20"."""
-        plural = _HOW_MANY.sub("", self._step_name.strip())
-        return not self._has_records and bool(name) and plural in (f"{name.strip()}s", f"{name.strip()}es")
 
     @property
     def under_heading(self) -> bool:
