@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
@@ -81,6 +81,12 @@ _HOLDS_NO_CURVE = (
 """Logs that hold no curve by their lines, and what to do instead."""
 MIN_SHARE_OF_OTHER_SETTINGS = 0.5
 """Share of records before which a setting was another, in the list of a search. Chosen: a trial keeps its settings."""
+MAX_OWN_LAYOUT_BYTES = 1024 * 1024
+"""Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per 10 MB."""
+MIN_ADDED_VALUES = 3
+"""Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+MAX_ADDED_NAMES = 8
+"""Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -99,8 +105,8 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     is_part_of_run = "tfevents" in path.name or are_curves
     read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
-    if not run.series and builder.formats == ["text"]:
-        run = _by_own_layout(path, run)
+    if builder.formats == ["text"] and path.stat().st_size <= MAX_OWN_LAYOUT_BYTES:
+        run = _completed_by_layout(run, LogFile.open(path))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -113,13 +119,69 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     return run, builder.holds_runs
 
 
-def _by_own_layout(path: Path, run: Run) -> Run:
-    """Return the run of a text in which no known form finds a metric, read by the places of its numbers."""
-    from mldebug_mcp.logs.text.own_layout import read_own_layout  # only where nothing was found
+def _completed_by_layout(run: Run, file: LogFile) -> Run:
+    """Return the run of a text of no framework with what known forms leave out of lines that come again.
+
+    Where they find nothing, that is all. Else both readings have to agree on a metric, and it is of one attempt.
+    """
+    from mldebug_mcp.logs.text.own_layout import read_own_layout
 
     builder = RunBuilder()
     builder.formats.append("text")
-    return builder.build(str(path)) if read_own_layout(LogFile.open(path).lines(), builder) else run
+    if not read_own_layout(file.lines(), builder):
+        return run
+    other = builder.build(str(file.path))
+    if not run.series:
+        return run if run.messages else other
+    if other.step_name != run.step_name or len(run.attempts) > 1 or run.resumes:
+        return run
+    known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
+    if not any(name in run and run[name] in known[name] for name in known) or _is_shifted(run, other):
+        return run
+    added = {name: series for name, series in other.series.items() if name not in run and _adds(series, known[name])}
+    if not added:
+        return run
+    renamed = {series.name for name in added for series in known[name]}
+    segments = (
+        replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
+        for segment in run.segments
+    )
+    kept = {name: series for name, series in run.series.items() if name not in renamed}
+    names = ", ".join(shorten(name, MAX_LOG_NAME) for name in list(added)[:MAX_ADDED_NAMES])
+    return replace(
+        run,
+        series={**kept, **added},
+        segments=tuple(segment.with_series(added, whole=len(run.segments) == 1) for segment in segments),
+        notes=(*run.notes, f"named by the words in front of their numbers (guessed): {names}"),
+    )
+
+
+def _alike(series: Series, others: Iterable[Series]) -> list[Series]:
+    """Return the metrics that have the same values at the same steps."""
+    return [
+        other
+        for other in others
+        if np.array_equal(other.value, series.value, equal_nan=True) and np.array_equal(other.step, series.step)
+    ]
+
+
+def _is_shifted(run: Run, other: Run) -> bool:
+    """Say whether a metric has the same values at other steps: the count stands below what it counts."""
+    return any(
+        len(set(own.value.tolist())) > 1
+        and np.array_equal(own.value, series.value, equal_nan=True)
+        and not np.array_equal(own.step, series.step)
+        for own in run.series.values()
+        for series in other.series.values()
+    )
+
+
+def _adds(series: Series, known: Sequence[Series]) -> bool:
+    """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
+    if known:
+        return series.role is not None and all(other.role is None for other in known)
+    last = series.name.replace("_", " ").split()[-1]
+    return len(series) >= MIN_ADDED_VALUES and not last.isdecimal() and (len(last) > 2 or series.role is not None)
 
 
 def _are_trials(run: Run) -> bool:

@@ -111,7 +111,7 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
 
 
 _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
-"""How a score is averaged over classes, which is no part of what it is measured on."""
+"""How a score is averaged over classes, which does not say what it is measured on."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 

@@ -1,6 +1,6 @@
 """Lines of a layout of one's own, where no form that is known finds a metric in a text.
 
-What is read is how numbers stand: lines of one shape come again, one number counts on, and the words in front of a
+What is read is how numbers stand. Lines of one shape come again, and one number counts on. The words in front of a
 number, or those of the heading above it, are its name. A shape counts where it comes often enough; a text counts where
 one of its names is that of a phase or of a metric.
 """
@@ -34,6 +34,8 @@ MAX_LETTERS_OF_COUNT = 4
 """Letters in front of a count that is glued to them: "it12"."""
 SHARE = "0."
 """How a share is written whose whole stands behind it."""
+MAX_WORDS_OF_SET = 1
+"""Words next to a phase that name its set: "dev python". Chosen: more are a sentence."""
 MAX_WORDS_OF_NAME = 3
 """Words in front of a number that are its name: the last ones of a longer text."""
 
@@ -68,6 +70,13 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
 
+_BARE = "?"
+"""A number alone behind the count, which is the loss where other lines tell of training."""
+_UNNAMED = "value "
+"""How numbers without words are numbered where a line has several."""
+_CLOCK = regex(r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?|\d{4}-\d\d-\d\d")
+
+
 class _Spot(NamedTuple):
     """A number of a line, and the text in front of it since the number before."""
 
@@ -94,11 +103,11 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     if not counting:
         return False
     records = list(_records(read, counting))
-    names = {name for _, _, values in records for name in values}
-    if len(records) < MIN_STEPS or not (any(map(_tells, names)) or _counts_by_name(read, counting)):
+    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(_UNNAMED)}
+    if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
         return False
     for unit, step, values in records:
-        builder.record({unit: step, **values})
+        builder.record({unit: step, **{"loss" if name == _BARE else name: value for name, value in values.items()}})
     builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
     return True
 
@@ -108,7 +117,7 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
     headings: list[tuple[int, str]] = []
     columns: tuple[str, ...] = ()
     for _, whole in zip(range(MAX_LINES), lines, strict=False):
-        line = without_prefix(whole[:MAX_CHARACTERS]).message
+        line = _CLOCK.sub("", without_prefix(whole[:MAX_CHARACTERS]).message)
         indent = len(line) - len(line.lstrip())
         if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS):
             continue
@@ -227,7 +236,7 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
             values.setdefault(_whole_name(heading, name, place, spot.text), spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
-        values["loss" if is_alone else f"value {place}"] = spot.number
+        values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number
     return values
 
 
@@ -248,8 +257,9 @@ def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     measured = " ".join(word for word in words if word is not phase)
     known = "train" if phase.lower() in _TRAINED else _EVALUATED.get(phase.lower(), "")
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
-        is_share = place > 0 and (text.endswith("%") or text.startswith(("0.", "1.0")))
-        measured += " accuracy" if is_share else " loss" if place == 0 else f" value {place + 1}"
+        is_share = text.endswith("%") or (place > 0 and text.startswith(("0.", "1.0")))
+        is_loss_of_phase = place == 0 and len(measured.split()) <= MAX_WORDS_OF_SET
+        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" value {place + 1}"
     elif place:
         measured += f" {place + 1}"
     return f"{known} {measured.strip()}".strip()
