@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.losses import (
     is_auxiliary,
     is_of_embeddings,
 )
-from mldebug_mcp.logs.names.metrics import called, canonical, is_training_loss
+from mldebug_mcp.logs.names.metrics import SET_AT, called, canonical, is_training_loss
 from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, PAIRS
 from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 
@@ -58,6 +58,10 @@ _TELLING = frozenset({
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
+LEAST_HALVINGS = 2
+"""Halvings between the largest and the smallest loss scale that is guessed. Chosen: one may be that of anything."""
+PRINTED = 1e-4
+"""How far the logarithm of a printed power of two is off, at most. Chosen: six digits are off by less."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
 
@@ -113,6 +117,21 @@ def _passes(values: Floats) -> bool:
     return _positive(values) and bool(np.all(rises >= 0) and np.any(rises > 0))
 
 
+def _is_halved(values: Floats) -> bool:
+    """Say whether values are powers of two, of several sizes, to the digits that are printed."""
+    if len(values) < LEAST_GUESSED or float(values.min()) <= 0:
+        return False
+    exponents = np.log2(values)
+    return float(np.ptp(exponents)) >= LEAST_HALVINGS and bool(
+        np.all(np.abs(exponents - np.round(exponents)) < PRINTED)
+    )
+
+
+def _are_means(values: Floats) -> bool:
+    """Say whether values are above zero and not all whole: of `mean_tokens`, and not of tokens that are counted."""
+    return len(values) >= LEAST_GUESSED and float(values.min()) > 0 and bool(np.any(values != np.floor(values)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Meaning:
     """What an abbreviation is read as, and whether its values can be that."""
@@ -152,9 +171,10 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
 }
 _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
-_OF_COMPLETIONS: Mapping[str, _Meaning] = dict.fromkeys(
-    ("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)
-)
+_OF_COMPLETIONS: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)),
+    "tokens": _Meaning("completion_length", _are_means),
+}
 _OF_EPISODES: Mapping[str, _Meaning] = {"len": _Meaning("episode_length", _positive)}
 _OF_PAIRS: Mapping[str, _Meaning] = {
     "r+": _Meaning("rewards/chosen"),
@@ -189,6 +209,10 @@ _OF_LABELS: Mapping[str, _Meaning] = {
     "tok": _Meaning("batch_tokens", _counts_again),
 }
 """... where both are logged: the tokens that have a target, of all tokens of a batch."""
+_OF_HALVES: Mapping[str, _Meaning] = dict.fromkeys(
+    ("scale", "sc", "amp", "ls", "dyn scale", "dynamic scale"), _Meaning("loss_scale", _is_halved)
+)
+"""... where nothing has 8 bits, whose tensors have scales of their own."""
 _OF_TIMES: Mapping[str, _Meaning] = {
     "optimizer": _Meaning("optimizer_time", _positive),
     "t total": _Meaning("step_time", _positive),
@@ -253,6 +277,8 @@ def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
         tables.append(_OF_LABELS)
     if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
         tables.append(_OF_TIMES)
+    if not any("8" in name for name in columns):
+        tables.append(_OF_HALVES)
     return [*tables, _EVER]
 
 
@@ -811,13 +837,15 @@ MAX_APART_AT_START = 1.5
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
-    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to."""
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to; so is each `val@96`."""
     measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
-    alone = [name for name in columns if PHASES.get(name.lower()) == "eval" and role_of(name) is None]
-    if len(alone) != 1 or learns_a_policy(columns):
+    unread = [name for name in columns if role_of(name) is None]
+    alone = {name: "" for name in unread if PHASES.get(name.lower()) == "eval"}
+    found = alone or {name: f"@{match['at']}" for name in unread if (match := SET_AT.fullmatch(name)) is not None}
+    if not found or len(alone) > 1 or learns_a_policy(columns):
         return None
-    (name,) = alone
-    first, _ = _ends(columns[name].finite()) if len(columns[name].finite()) >= LEAST_EVALUATIONS else (0.0, 0.0)
+    values = columns[next(iter(found))].finite()
+    first, _ = _ends(values) if len(values) >= LEAST_EVALUATIONS else (0.0, 0.0)
     apart: dict[str, float] = {}
     for new, trained in measured.items():
         begins, _ = _ends(columns[trained].finite()) if trained and len(columns[trained].finite()) else (0.0, 0.0)
@@ -826,8 +854,10 @@ def evaluation_by_phase_alone(columns: Columns) -> str | None:
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
     if len(near) != 1:
         return None
-    rename(columns, name, near[0])
-    return f"{name!r} is read as the {near[0]}: no other word stands next to the phase (guessed)"
+    for name, place in found.items():
+        rename(columns, name, near[0] + place)
+    listed = f"{', '.join(map(repr, found))} {'is' if len(found) == 1 else 'are'}"
+    return f"{listed} read as the {near[0]}: no other word stands next to the phase (guessed)"
 
 
 # The share of right answers.
