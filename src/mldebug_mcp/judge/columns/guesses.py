@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.checks.curve import aligned, at_common_steps
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -684,6 +684,50 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
         )
         return
     yield from _unknown_in_samples(run)
+
+
+NEAR_AT_START = 0.15
+"""Share by which another score of the same text is off the held-out loss at first. Chosen: untrained, both guess."""
+FAR_AT_END = 1.5
+"""Times its own lowest level at which it ends where the two part. Chosen."""
+BEYOND_GUESS = 1.2
+"""Times the loss of a uniform guess beyond which no text of the kind that is learnt comes. Chosen."""
+LEAST_LEARNT = 0.5
+"""Share of its start that the held-out loss comes down to at most. Chosen: then much is learnt of something."""
+
+
+def scored_apart(run: Run) -> Iterator[DerivedFact]:
+    """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
+    losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
+    guess = uniform_loss(run)
+    if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * float(losses[1].value[0]):
+        return
+    for series in run.series.values():
+        other = series.finite
+        if len(other) < LEAST_PAIRS or other.name in ("loss", "eval_loss"):
+            continue
+        if any(piece in PHASES for piece in pieces_of(named(series))) or not (
+            series.role is None or series.role.quantity is Quantity.LOSS
+        ):
+            continue
+        steps, evaluated, scored = at_common_steps(losses[1], other)
+        if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
+            continue
+        is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
+        if not is_near or scored[-1] <= BEYOND_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
+            continue
+        yield DerivedFact.model_construct(
+            fact="scored_apart",
+            text=(
+                f"{named(series)} begins at {figure(float(scored[0]))}, as {named(losses[1])} does at "
+                f"{figure(float(evaluated[0]))}, and ends at {figure(float(scored[-1]))}, beyond the "
+                f"{figure(guess)} of a uniform guess, where that has come to {figure(float(evaluated[-1]))}. What "
+                "training and its evaluation learn is something else than what this score asks for."
+            ),
+            values={"scored": float(scored[-1]), "evaluated": float(evaluated[-1])},
+            steps=[float(steps[-1])],
+        )
+        return
 
 
 _ENDS_BY_ITSELF = frozenset({"stopped", "stops", "ended", "ends", "eos", "finished", "terminated", "complete"})

@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level
-from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
+from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
     MIN_DIVERGENCE_RECORDS,
@@ -153,6 +153,40 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
 HALF_THE_SPREAD = 0.5
 """Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
 for a proxy gains 0.7 and more."""
+
+
+_DIFFERENT = frozenset({"uniq", "unique", "distinct", "nunique", "different"})
+"""Words for how many of the answers differ from all others."""
+MOST_ALIKE = 0.5
+"""Share of the answers that differ, up to which each has several copies. Chosen: two of a kind leave a half."""
+
+
+def answers_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that few of the answers differ and the gradient is exactly 0, though rewards vary from record to record."""
+    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    paid = _mean_reward(run) if run.kind in POLICIES and norm is not None else None
+    if norm is None or paid is None or np.any(norm.value != 0):
+        return
+    low, high = float(paid.value.min()), float(paid.value.max())
+    if high - low <= MIN_REWARD_RANGE_SHARE * max(abs(low), abs(high)):
+        return
+    for name, series in run.series.items():
+        if _DIFFERENT.isdisjoint(pieces_of(name)) or len(series.finite) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        shares = as_shares(series.finite.value)
+        if not 0 < float(shares.max()) <= MOST_ALIKE:
+            continue
+        yield DerivedFact.model_construct(
+            fact="answers_alike",
+            text=(
+                f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
+                f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
+                "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
+                "their mean."
+            ),
+            values={"different": median(shares), "from": low, "to": high},
+        )
+        return
 
 
 def far_without_gain(run: Run) -> Iterator[DerivedFact]:

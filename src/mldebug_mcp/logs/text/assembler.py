@@ -928,7 +928,8 @@ class Assembler:
             return
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
-        self._is_counted = bool(parsed.counters.planned)
+        is_alone = parsed.counters.rest.strip(" |:=-#[]") == "" and not parsed.counters.weak
+        self._is_counted = bool(parsed.counters.planned) or is_alone
         self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._in_heading = {*self._block}
         self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}

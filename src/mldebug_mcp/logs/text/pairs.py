@@ -829,6 +829,18 @@ _FORMS = (
     _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
     # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".
     _Form(("g|", "|grad|"), "grad_norm", r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])"),
+    # A count out of a number that comes with it: "uniq 16 of 128", "exact 24 out of 30".
+    _Form(" of ", r"\g<name> \g<count>/\g<whole>",
+          r"(?<![\w./-])(?P<name>(?!step|iter|epoch|batch|fold|rank|round|part|page|layer|of\b)[A-Za-z][\w-]{1,30})"
+          r" ?[=:]? ?(?P<count>\d{1,9}) (?:out )?of (?P<whole>\d{1,9})(?![\w.,]|\s?[=:])"),
+    # The spread of a mean and how many it is of: "r 0.188 +- 0.392 over 128".
+    _Form("+-", r"\g<pair>",
+          rf"(?P<pair>(?<![\w./-])[A-Za-z][\w-]{{0,30}} ?[=:]? ?{NUMBER}) \+- {NUMBER} over \d{{1,9}}\b"),
+    # Two norms of an update behind its sign in bars: "|step| asked 1.5e-03 got 4.7e-04", "|update| meant=.. done=..".
+    _Form("|", r"update_norm(\g<first>) \g<low> update_norm(\g<then>) ",
+          rf"(?<![\w|])\|{{1,2}}(?:step|upd|{UPDATE_SYMBOL})\|{{1,2}} ?:? ?"
+          rf"(?P<first>[a-z]{{2,12}}) ?[=:]? ?(?P<low>{NUMBER})"
+          rf",? ?(?:vs\.? |and |/ )?(?P<then>[a-z]{{2,12}})(?: ?[=:] ?| )(?={NUMBER})"),
     # The norm of the weights and of an update, in symbols: "|lr*u| 1.4e-03 |w-w_prev| 3.5e-04", "|dw|/|w|=0.01".
     _Form("|", _of_norm,
           rf"(?<![\w|])\|{{1,2}}(?:(?P<update>{UPDATE_SYMBOL})|(?:w|θ|theta))\|{{1,2}}"
