@@ -864,16 +864,16 @@ _FORMS = (
           rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
           rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*"
           rf"(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})"),
-    # Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit.
-    _Form("/", _both_named,
-          r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
-          r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)", flags=0),
     # As many names in brackets as values, all apart by strokes: "ratio[min/mean/max]=0.9/1.0/1.1".
     _Form("/", _each_named,
           r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,30}) ?[\[(](?P<names>[A-Za-z]\w{0,20}(?: ?/ ?[A-Za-z]\w{0,20}){1,5})[\])]"
           rf" ?[=:]? ?(?P<values>{NUMBER}(?: ?/ ?{NUMBER}){{1,5}})(?![\w.]| ?/)"),
+    # Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit.
+    _Form("/", _both_named,
+          r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
+          r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)", flags=0),
     # The rows of a record, from the first to the last: "docs=[0..99]", "rows 100..199", "ids (0-99)".
-    _Form(("..", "–", "=["), r"\g<name>_first=\g<first> \g<name>_last=\g<last>",
+    _Form(("..", "–", "=[", "=("), r"\g<name>_first=\g<first> \g<name>_last=\g<last>",
           r"(?<![\w./-])(?P<name>(?!batch|step|iter|epoch|layer|block)[A-Za-z][\w-]{0,30})"
           r" ?[=: ] ?(?P<open>[\[(])?(?P<first>\d{1,12}) ?(?:\.{2,3}|–|(?(open)[-:]|\.\.)) ?(?P<last>\d{1,12})"
           r"(?(open)[\])])(?![\w.])"),
