@@ -868,6 +868,10 @@ _FORMS = (
     _Form("/", _each_named,
           r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,30}) ?[\[(](?P<names>[A-Za-z]\w{0,20}(?: ?/ ?[A-Za-z]\w{0,20}){1,5})[\])]"
           rf" ?[=:]? ?(?P<values>{NUMBER}(?: ?/ ?{NUMBER}){{1,5}})(?![\w.]| ?/)"),
+    # How a value was measured, in brackets in front of it: "fit (drop .25 on) 4.469, dev (off) 4.414".
+    _Form(") ", "",
+          r"(?<=[a-z]) \((?:(?:drop\w{0,4} |aug\w{0,10} |noise )?(?:on|off)"
+          r"|(?:drop|aug|noise)\w{0,10} [\d.]{1,6}(?: on)?)\)(?= -?\d{1,9}\.\d)"),
     # Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit.
     _Form("/", _both_named,
           r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
