@@ -690,7 +690,7 @@ NEAR_AT_START = 0.15
 """Share by which another score of the same text is off the held-out loss at first. Chosen: untrained, both guess."""
 FAR_AT_END = 1.5
 """Times its own lowest level at which it ends where the two part. Chosen."""
-BEYOND_GUESS = 1.2
+PAST_GUESS = 1.2
 """Times the loss of a uniform guess beyond which no text of the kind that is learnt comes. Chosen."""
 LEAST_LEARNT = 0.5
 """Share of its start that the held-out loss comes down to at most. Chosen: then much is learnt of something."""
@@ -714,7 +714,7 @@ def scored_apart(run: Run) -> Iterator[DerivedFact]:
         if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
             continue
         is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
-        if not is_near or scored[-1] <= BEYOND_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
+        if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
             continue
         yield DerivedFact.model_construct(
             fact="scored_apart",

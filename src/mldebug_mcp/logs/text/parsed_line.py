@@ -274,7 +274,7 @@ _TEXT_VALUE = regex(
 
 
 def _without_text(line: str) -> str:
-    """Return a line without a text that it ends in, which is no number."""
+    """Return a line without the text that it ends in."""
     found = _TEXT_VALUE.search(line) if line.rstrip().endswith(("'", '"')) and "{" not in line else None
     text = line[found.start() :].partition(found["quote"])[2] if found is not None else ""
     return line[: found.start()] if found is not None and any(map(str.isalpha, text)) else line
