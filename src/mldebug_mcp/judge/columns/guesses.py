@@ -690,6 +690,8 @@ NEAR_AT_START = 0.15
 """Share by which another score of the same text is off the held-out loss at first. Chosen: untrained, both guess."""
 FAR_AT_END = 1.5
 """Times its own lowest level at which it ends where the two part. Chosen."""
+_OF_A_SCORER = frozenset({"scorer", "score", "scored", "nll", "ce", "xent", "lm", "loss"})
+"""Words of a score of text; logits and norms are none, and may begin near a loss by chance."""
 PAST_GUESS = 1.2
 """Times the loss of a uniform guess beyond which no text of the kind that is learnt comes. Chosen."""
 LEAST_LEARNT = 0.5
@@ -699,16 +701,15 @@ LEAST_LEARNT = 0.5
 def scored_apart(run: Run) -> Iterator[DerivedFact]:
     """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
     losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
-    guess = uniform_loss(run)
+    guess = uniform_loss(run) if run.facts.tokens else None
     if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * float(losses[1].value[0]):
         return
     for series in run.series.values():
         other = series.finite
         if len(other) < LEAST_PAIRS or other.name in ("loss", "eval_loss"):
             continue
-        if any(piece in PHASES for piece in pieces_of(named(series))) or not (
-            series.role is None or series.role.quantity is Quantity.LOSS
-        ):
+        pieces = pieces_of(named(series))
+        if _OF_A_SCORER.isdisjoint(pieces) or any(piece in PHASES for piece in pieces):
             continue
         steps, evaluated, scored = at_common_steps(losses[1], other)
         if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
