@@ -58,11 +58,13 @@ MIN_LINE_LETTERS = 6
 _RESUMED = regex(
     r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
     r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b"
+    r"|\b(?:restored|re-?loaded|picked up|continu(?:ing|ed)|carrying on)\b(?!.{0,60}\bbest\b).{0,40}"
+    r"[\s({,@](?:step|epoch|iter(?:ation)?|it|update|upd|t)(?:\s?[=:]\s?|\s)#?\d"
     r"|\brunning optimization with exaggeration=1\.0",
     re.IGNORECASE,
 )
 """A line that reports a resume, or openTSNE's second phase; settings say `resume: path` and the like."""
-_RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "xaggeration")
+_RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "ontinu", "icked up", "arrying on", "xaggeration")
 _RELOADED = regex(
     r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}(?:"
     r"\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b.{0,20}\bfrom\b"

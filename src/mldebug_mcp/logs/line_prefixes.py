@@ -183,6 +183,10 @@ _LOGGING = regex(
 
 _FUNCTION = regex(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
 """Loguru names the function that logs: "src.loop:validate:88 -"."""
+_MODULE = regex(
+    r"\[(?:[A-Za-z_][\w-]{0,30}\.){0,5}[A-Za-z_][\w-]{0,30}(?:\.py)?:(?P<function>[A-Za-z_]\w{0,60})(?::\d{1,6})?\]\s"
+)
+"""The module and the function that print a line, in brackets: "[chat.sft:evaluate] step=50"."""
 _RANK_AT_END = regex(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
@@ -280,6 +284,9 @@ def without_prefix(line: str) -> Line:
                 rank, line = whole_number(behind["rank"]), line[behind.end() :]
         if not (found or logging):
             break
+    if line.startswith("[") and (place := _MODULE.match(line)) is not None:
+        evaluation = evaluation or any(map(names_evaluation, place["function"].split("_")))
+        line = line[place.end() :]
     behind = _RANK_AT_END.search(line) if rank is None and "rank" in line else None
     return Line(rank, line, evaluation) if behind is None else Line(whole_number(behind[1]), line[: behind.start()])
 

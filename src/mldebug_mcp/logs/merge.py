@@ -244,8 +244,10 @@ def _on_the_axis_of(lead: Run, other: Run) -> Mapping[str, Series]:
     """Return the metrics of a log by the steps of another; empty where the two have no axis in common.
 
     A log that counts epochs is placed by the records of the other that tell both: an evaluation stands where its epoch
-    ended.
+    ended. One that counts nothing is placed by a result that both hold, value for value.
     """
+    if other.step_name == "record" != lead.step_name:
+        return _on_the_records_of(lead, other)
     if other.step_name == lead.step_name:
         return other.series if other.step_name != "record" and other.first_step <= lead.last_step else {}
     if other.step_name != "epoch" or "epoch" not in lead or len(lead["epoch"]) < LEAST_BOTH:
@@ -261,6 +263,22 @@ def _on_the_axis_of(lead: Run, other: Run) -> Mapping[str, Series]:
         if bool(np.all(at >= 0)):
             placed[name] = Series(name, step[at], series.value)
     return placed
+
+
+def _on_the_records_of(lead: Run, other: Run) -> Mapping[str, Series]:
+    """Return the metrics of a log without counters by the steps of another, with a result in common in each record."""
+    for metric in SHARED_RESULTS:
+        if metric not in lead or metric not in other or len(lead[metric]) != len(other[metric]):
+            continue
+        here, there = lead[metric], other[metric]
+        alike = np.isclose(here.value, there.value, rtol=SAME_VALUE_TOLERANCE, atol=0, equal_nan=True)
+        if len(distinct(here.finite.value)) >= MIN_COMMON_VALUES and bool(alike.all()):
+            return {
+                name: Series(name, here.step[np.isin(there.step, series.step)], series.value)
+                for name, series in other.series.items()
+                if bool(np.isin(series.step, there.step).all())
+            }
+    return {}
 
 
 def of_evaluation(run: Run) -> Run:

@@ -113,6 +113,13 @@ def test_values_about_as_large_as_returns_or_that_come_back_are_absent(values: l
     assert state(BEYOND, run_of({"losses/q_values": values}, reward=RETURNS, kind="rl")) is State.ABSENT
 
 
+@pytest.mark.parametrize(("ends_at", "present"), [(1400.0, True), (220.0, False)])
+def test_values_that_still_grow_while_returns_have_come_to_rest_are_present(ends_at: float, present: bool) -> None:
+    returns = noisy(np.minimum(20.0 + 12 * np.arange(60), 200.0), 0.05)
+    run = run_of({"losses/q_values": np.linspace(0, ends_at, 60)}, reward=returns, kind="rl")
+    assert (state(BEYOND, run) is State.PRESENT) is present
+
+
 def test_without_values_or_with_few_it_cannot_be_told() -> None:
     assert state(BEYOND, run_of(reward=RETURNS, kind="rl")) is State.UNKNOWN
     few = {10: 1e4, 20: 1e4}

@@ -801,6 +801,13 @@ def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) ->
     return _high(run, loss, growth, at, lowest=before, factor=end / before)
 
 
+def _rests(returns: NDArray[np.float64]) -> bool:
+    """Say whether returns no longer rise in the later half, whatever they did before."""
+    later = returns[len(returns) // 2 :]
+    third, last = np.array_split(later, 2)
+    return len(later) >= LEAST_RECORDS and median(last) - median(third) <= noise(later)
+
+
 def q_values_beyond_returns(run: Run) -> Evidence | None:
     """Values of actions ten times what was ever earned, or three times and still growing while the return does not.
 
@@ -815,7 +822,7 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     middle = float(level[len(level) // 2])
     growth = float(level[-1]) / middle if middle > 0 else 1.0
     few = min(len(values), len(run["reward"].finite)) < LEAST_RECORDS
-    grows = growth >= STILL_GROWS and not seems_to_learn(run)
+    grows = growth >= STILL_GROWS and (not seems_to_learn(run) or _rests(run["reward"].finite.value))
     expected, reached = max(scale, _discounted(run) or 0.0), median(values.value[len(values) // 2 :])
     limit = (TIMES_AT_ONCE if few else TIMES_GROWING if grows else MAX_VALUE_RETURN_RATIO) * expected
     if reached <= limit:

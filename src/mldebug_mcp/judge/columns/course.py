@@ -23,6 +23,7 @@ from mldebug_mcp.checks.curve import (
     row_medians,
     sample,
     start_level,
+    true_at_end,
 )
 from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_averaged_weights
 from mldebug_mcp.checks.gradients import layers_of, parts_of
@@ -991,6 +992,13 @@ PASS_TOLERANCE = 0.02
 """Share of a pass by which a distance is off a whole number of them. Chosen: a last batch that is dropped."""
 
 
+_OF_ROWS = frozenset({
+    "doc", "docs", "row", "rows", "cursor", "offset", "idx", "index", "sample", "samples", "example", "examples",
+    "shard", "file", "line", "chunk", "chunks", "record", "ids", "id", "pos", "position",
+})  # fmt: skip
+"""Words of a place in the data."""
+
+
 def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
     """Yield that the numbers of rows which a resume begins with are those of an earlier stretch, in its order.
 
@@ -1001,7 +1009,8 @@ def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
         if series is None:
             continue
         begins = np.searchsorted(series.step, starts).tolist() if starts else _comes_back(series)
-        found = ((at, before) for at in begins if (before := _came_before(series.value, at)) is not None)
+        counts = bool(starts) and not _OF_ROWS.isdisjoint(pieces_of(series.name))
+        found = ((at, came) for at in begins if (came := _came_before(series.value, at, counts=counts)) is not None)
         if (place := next(found, None)) is None:
             continue
         at, before = place
@@ -1030,10 +1039,15 @@ def _rows_named(column: Series) -> Series | None:
     return column.finite if len(np.unique(values)) >= LEAST_ROW_NUMBERS else None
 
 
-def _came_before(values: Floats, at: int) -> int | None:
-    """Return where the values from a place on came before, the last time; None where none did, or they only count."""
+def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
+    """Return where the values from a place on came before, the last time; None where none did.
+
+    What only counts begins anew with a process, unless it `counts` rows of the data.
+    """
     window = values[at : at + ROWS_IN_A_ROW]
-    if len(set(window.tolist())) < ROWS_IN_A_ROW or abs(monotone(window)) == 1 or at < ROWS_IN_A_ROW:
+    if len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW:
+        return None
+    if abs(monotone(window)) == 1 and not counts:
         return None
     earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
     same = np.flatnonzero((earlier == window).all(axis=1))
@@ -1053,8 +1067,11 @@ def _is_above(before: Series, after: Series) -> bool:
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
     """Return the values of a quantity before a resume and after it; None where it is not logged on both sides."""
     found = next(iter(whole_columns(run, quantity, phase="train")), None)
-    if found is None:
-        return None
+    return None if found is None else _around(run, found, step)
+
+
+def _around(run: Run, found: Series, step: float) -> tuple[Series, Series] | None:
+    """Return the values of a column before a resume and after it; None where it is not logged on both sides."""
     again = next((at for at, segment in enumerate(run.segments) if at and segment.first_step == step), 0)
     before, after = found, found
     if again:
@@ -1084,6 +1101,50 @@ def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
         return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(MIN_STATE_JUMP_RATIO))
     parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
     return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
+
+
+_OF_OPTIMIZER = frozenset({
+    "v", "vhat", "nu", "sq", "moment", "moments", "variance", "adam", "adamw", "second", "mu", "m", "momentum", "mom",
+    "buffer", "preconditioner",
+})  # fmt: skip
+"""Words of the size of what an optimizer holds."""
+LEFT_OF_STATE = 0.5
+"""Share of the state before a resume that is left right after it, where it began anew. Chosen: averages hardly move."""
+MOST_STATE_MOVES = 1.1
+"""Times by which such a size changes from record to record before the resume. Chosen: averages hardly move."""
+
+
+def state_begins_anew(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the size of what the optimizer holds falls far down at a resume, and climbs again from there.
+
+    Not this where it moves as much from record to record anyway.
+    """
+    if run.kind in POLICIES:
+        return
+    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
+    for name, series in run.series.items():
+        if series.role is not None or _OF_OPTIMIZER.isdisjoint(pieces_of(name)):
+            continue
+        for step in steps[:MOST_RESUMES]:
+            before, after = _around(run, series.finite, step) or (series, series)
+            old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
+            if before is after or len(new) < LEAST_PAIRS or not (old > 0).all() or not (new > 0).all():
+                continue
+            moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
+            if moves > MOST_STATE_MOVES or new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
+                continue
+            yield DerivedFact.model_construct(
+                fact="state_begins_anew",
+                text=(
+                    f"{named(series)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
+                    f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
+                    f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at "
+                    "zero climbs so."
+                ),
+                values={"before": float(old[-1]), "after": float(new[0])},
+                steps=[step],
+            )
+            return
 
 
 def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
@@ -1531,6 +1592,42 @@ def rate_at_floor_at_once(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"floor": floor, "peak": peak, "planned": plan.planned},
         steps=[step],
+    )
+
+
+LEAST_FALLS_TO_FLOOR = 3
+"""Records, each with a lower rate, on the way to a floor. Chosen: one that falls in stages keeps each for a while."""
+MIN_REST_AT_FLOOR = 0.6
+"""Share of the records that a rate rests at its floor. Chosen: a schedule that fits the run comes there at its end."""
+
+
+def rate_rests_early(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the learning rate falls from record to record to its floor, and rests there for most of the run.
+
+    Not this where the rate falls in stages, or the settings let it decay over a part of the plan.
+    """
+    rate = rate_of(run)
+    if rate is None or run.resumes or len(rate) < MIN_RECORDS_FOR_LEVEL or run.setting("lr_decay_steps") is not None:
+        return
+    value, floor, top = rate.value, float(rate.value[-1]), int(np.argmax(rate.value))
+    since = len(value) - true_at_end(value == floor)
+    falls = np.diff(value[top : since + 1])
+    is_floor = 0 < floor <= NO_FLOOR * float(value[top])
+    rests = len(value) - since >= max(MIN_RECORDS_FOR_LEVEL, MIN_REST_AT_FLOOR * len(value))
+    if not is_floor or not rests or len(falls) < LEAST_FALLS_TO_FLOOR or np.any(falls >= 0):
+        return
+    plan = plan_of(run)
+    end = f", and {plan.unit} {figure(plan.planned)} is the end of the plan" if plan is not None else ""
+    yield DerivedFact.model_construct(
+        fact="rate_rests_early",
+        text=(
+            f"{named(rate)} falls from {figure(float(value[top]))} to {figure(floor)} by "
+            f"{run.place(rate.step[since])} and is {figure(floor)} in all {len(value) - since} records from there "
+            f"on{end}. A schedule as long as the run comes to its floor at the end; one that is advanced several times "
+            "for each update, once for each micro-batch or process, comes there as many times as early."
+        ),
+        values={"floor": floor, "peak": float(value[top])},
+        steps=[float(rate.step[since])],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.checks.curve import aligned, at_common_steps
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -27,6 +27,7 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
@@ -389,6 +390,41 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_COUNTED_TOKENS = regex(
+    r"(?:train_|num_|n_|total_|cumulative_)?(?:counted|trained(?:_on)?|loss|labels?|targets?|supervised|unmasked|scored)_"
+    r"tok(?:en)?s?(?:_(?:so_far|seen|total|cumulative|sum))?"
+)
+"""Counts of the tokens that count in the loss."""
+NEAR_LENGTH = 0.06
+"""Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
+
+
+def both_sides_count(run: Run) -> Iterator[DerivedFact]:
+    """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
+    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
+    if run.kind in POLICIES or not prompt or not answer or not rows:
+        return
+    for name, series in run.series.items():
+        counts = series.finite
+        if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
+            continue
+        grows = bool(np.all(np.diff(counts.value) > 0))
+        of_row = (np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
+        per_row = median(of_row)
+        if abs(per_row / (prompt + answer) - 1) > NEAR_LENGTH or abs(per_row / answer - 1) <= 2 * NEAR_LENGTH:
+            continue
+        yield DerivedFact.model_construct(
+            fact="both_sides_count",
+            text=(
+                f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
+                f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
+                f"not the {figure(answer)} of answers alone."
+            ),
+            values={"of_row": per_row, "prompt": prompt, "answer": answer},
+        )
+        return
+
+
 _PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
 """Settings that name what rows consist of."""
 
@@ -648,6 +684,84 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
         )
         return
     yield from _unknown_in_samples(run)
+
+
+NEAR_AT_START = 0.15
+"""Share by which another score of the same text is off the held-out loss at first. Chosen: untrained, both guess."""
+FAR_AT_END = 1.5
+"""Times its own lowest level at which it ends where the two part. Chosen."""
+_OF_A_SCORER = frozenset({"scorer", "score", "scored", "nll", "ce", "xent", "lm", "loss"})
+"""Words of a score of text; logits and norms are none, and may begin near a loss by chance."""
+PAST_GUESS = 1.2
+"""Times the loss of a uniform guess beyond which no text of the kind that is learnt comes. Chosen."""
+LEAST_LEARNT = 0.5
+"""Share of its start that the held-out loss comes down to at most. Chosen: then much is learnt of something."""
+
+
+def scored_apart(run: Run) -> Iterator[DerivedFact]:
+    """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
+    losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
+    guess = uniform_loss(run) if run.facts.tokens else None
+    if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * float(losses[1].value[0]):
+        return
+    for series in run.series.values():
+        other = series.finite
+        if len(other) < LEAST_PAIRS or other.name in ("loss", "eval_loss"):
+            continue
+        pieces = pieces_of(named(series))
+        if _OF_A_SCORER.isdisjoint(pieces) or any(piece in PHASES for piece in pieces):
+            continue
+        steps, evaluated, scored = at_common_steps(losses[1], other)
+        if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
+            continue
+        is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
+        if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
+            continue
+        yield DerivedFact.model_construct(
+            fact="scored_apart",
+            text=(
+                f"{named(series)} begins at {figure(float(scored[0]))}, as {named(losses[1])} does at "
+                f"{figure(float(evaluated[0]))}, and ends at {figure(float(scored[-1]))}, beyond the "
+                f"{figure(guess)} of a uniform guess, where that has come to {figure(float(evaluated[-1]))}. What "
+                "training and its evaluation learn is something else than what this score asks for."
+            ),
+            values={"scored": float(scored[-1]), "evaluated": float(evaluated[-1])},
+            steps=[float(steps[-1])],
+        )
+        return
+
+
+_ENDS_BY_ITSELF = frozenset({"stopped", "stops", "ended", "ends", "eos", "finished", "terminated", "complete"})
+"""Words for answers that end by themselves, before a limit cuts them."""
+MOST_END = 0.5
+"""Share of the answers that ended at first. Chosen: a model that was fine-tuned before ends most."""
+NONE_END = 0.1
+"""Share of the answers that end at last where none does any longer. Chosen: one of ten by chance."""
+
+
+def answers_no_longer_end(run: Run) -> Iterator[DerivedFact]:
+    """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0]):
+        return
+    for name, series in run.series.items():
+        if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
+            continue
+        shares = as_shares(series.finite.value)
+        if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
+            continue
+        yield DerivedFact.model_construct(
+            fact="answers_no_longer_end",
+            text=(
+                f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
+                f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
+                f"{figure(float(loss.value[0]))} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
+                "with the end token that generation waits for would teach to end."
+            ),
+            values={"first": float(shares[0]), "last": float(shares[-1])},
+            steps=[float(series.finite.step[int(np.argmax(shares <= NONE_END))])],
+        )
+        return
 
 
 _SIGNS = regex(r"\u2047|<unk>|\[unk\]", re.IGNORECASE)

@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level, true_at_end
-from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
+from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
     MIN_DIVERGENCE_RECORDS,
@@ -153,6 +153,40 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
 HALF_THE_SPREAD = 0.5
 """Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
 for a proxy gains 0.7 and more."""
+
+
+_DIFFERENT = frozenset({"uniq", "unique", "distinct", "nunique", "different"})
+"""Words for how many of the answers differ from all others."""
+MOST_ALIKE = 0.5
+"""Share of the answers that differ, up to which each has several copies. Chosen: two of a kind leave a half."""
+
+
+def answers_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that few of the answers differ and the gradient is exactly 0, though rewards vary from record to record."""
+    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    paid = _mean_reward(run) if run.kind in POLICIES and norm is not None else None
+    if norm is None or paid is None or np.any(norm.value != 0):
+        return
+    low, high = float(paid.value.min()), float(paid.value.max())
+    if high - low <= MIN_REWARD_RANGE_SHARE * max(abs(low), abs(high)):
+        return
+    for name, series in run.series.items():
+        if _DIFFERENT.isdisjoint(pieces_of(name)) or len(series.finite) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        shares = as_shares(series.finite.value)
+        if not 0 < float(shares.max()) <= MOST_ALIKE:
+            continue
+        yield DerivedFact.model_construct(
+            fact="answers_alike",
+            text=(
+                f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
+                f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
+                "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
+                "their mean."
+            ),
+            values={"different": median(shares), "from": low, "to": high},
+        )
+        return
 
 
 def far_without_gain(run: Run) -> Iterator[DerivedFact]:
@@ -311,7 +345,8 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
     cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
     earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
     grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
-    if not grew or min(map(len, earned)) < LEAST_PAIRS or high <= low or earned[1].min() < median(earned[0]):
+    is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
+    if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
         return
     yield DerivedFact.model_construct(
         fact="cut_ones_earn",
@@ -1045,7 +1080,8 @@ def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
 
 def stale_policy(run: Run) -> Iterator[DerivedFact]:
     """Yield how old the policy that samples becomes, and which share of its samples is effective."""
-    ages = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    age = _policy_age(run) if run.kind in POLICIES else None
+    ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
     effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
     oldest = float(ages[0].value.max()) if ages else 0.0
     share = median(effective[0].value) if effective else 1.0
@@ -1099,7 +1135,7 @@ def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
 def _policy_age(run: Run) -> Series | None:
     """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
 
-    Two are of one policy where the one rests and comes up to the other again and again.
+    The step may be one of these. Two are of one policy where the one rests and comes up to the other again and again.
     """
     logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
     if logged:
@@ -1112,6 +1148,9 @@ def _policy_age(run: Run) -> Series | None:
     counted = [
         series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
     ]
+    if counted and run.step_name == "step":
+        steps = np.unique(np.concatenate([series.step for series in counted]))
+        counted.append(Series("step", steps, steps))
     for sampling, trained in permutations(counted, 2):
         steps, old, new = at_common_steps(sampling, trained)
         behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1

@@ -1002,7 +1002,25 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
             )
 
 
-_APPLIED = frozenset({"prev", "old", "last", "before", "applied", "actual", "real", "effective", "moved", "d", "dw"})
+_APPLIED = frozenset(
+    {
+        "prev",
+        "old",
+        "last",
+        "before",
+        "applied",
+        "actual",
+        "real",
+        "effective",
+        "moved",
+        "d",
+        "dw",
+        "got",
+        "done",
+        "made",
+        "taken",
+    }
+)
 """Words of how far weights have moved; other norms of an update are of one that is meant."""
 _MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
 MOST_APPLIED = 0.75

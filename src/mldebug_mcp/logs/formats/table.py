@@ -245,7 +245,7 @@ def _delimiter_of(body: list[str]) -> str | None:
     if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:
-        if delimiter == "," and _THOUSANDS.search(body[0]):
+        if delimiter == "," and any(map(_THOUSANDS.search, body[:3])):
             continue
         try:
             header, *rows = csv.reader(body[:3], delimiter=delimiter)

@@ -51,9 +51,10 @@ _DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
 _BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.APPROXIMATE_KL})
 """What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
-_TELLING = frozenset(
-    {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups", "ratio"}
-)
+_TELLING = frozenset({
+    "r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups", "ratio",
+    "ratio min", "ratio max", "at cap", "hit cap", "cap hit",
+})  # fmt: skip
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
@@ -105,6 +106,11 @@ def _counts_again(values: Floats) -> bool:
     return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
+def _is_no_count(values: Floats) -> bool:
+    """Say whether values count nothing, as versions do."""
+    return not _counts(values)
+
+
 def _passes(values: Floats) -> bool:
     """Say whether values may be epochs: they do not fall."""
     rises = np.diff(values)
@@ -140,12 +146,22 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
     **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
     "kl loss": _Meaning("kl"),
+    **dict.fromkeys(
+        ("at cap", "capped", "cap hit", "hit cap", "cap frac", "at limit", "at max", "maxed"),
+        _Meaning("completions/clipped_ratio", _share),
+    ),
     **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
+    **dict.fromkeys(("v", "v pred", "v hat", "baseline"), _Meaning("value", _is_no_count)),
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
-    **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
+    **dict.fromkeys(
+        ("clip", "clip%", "clip %", "clip frac", "outside", "frac outside", "ratio outside"),
+        _Meaning("clip_ratio", _share),
+    ),
     **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
     **dict.fromkeys(("dead groups", "zero groups", "flat groups"), _Meaning("frac_reward_zero_std", _share)),
     **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
+    "ratio min": _Meaning("policy_ratio_min", _positive),
+    "ratio max": _Meaning("policy_ratio_max", _positive),
     "adv": _Meaning("advantages"),
     **dict.fromkeys(("td", "td huber", "td mse", "v mse", "v huber"), _Meaning("value_loss")),
     **dict.fromkeys(("surr", "surrogate"), _Meaning("policy_loss")),
@@ -232,8 +248,9 @@ def lone_counter(columns: Columns) -> str | None:
     if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS}):
         return None
     rising = [name for name, column in columns.items() if role_of(name) is None and _counts_on(column.values())]
-    words = {name.rpartition("/")[2] for name in rising}
+    words = {name.rpartition("/")[2] for name in rising} - {"version"}  # weights may be older than the step
     most = max(map(len, columns.values()), default=0)
+    rising = [name for name in rising if name.rpartition("/")[2] in words]
     if len(words) != 1 or sum(len(columns[name]) for name in rising) < max(most, MIN_COUNTED):
         return None
     for name in rising:

@@ -562,6 +562,8 @@ def settings_printed_in(lines: Sequence[str]) -> Settings:
     """Return the settings that a log printed in some of its lines, such as the head of an attempt."""
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
     configurations = list(_configurations(clean))
+    if sides := _sides_in_prose(clean[:MAX_LINES_OF_PROSE]):
+        configurations.append((0, sides))
     found = [Settings.of(values, f"printed at line {at + 1}") for at, values in configurations]
     notes = () if found else _not_read(clean)
     return Settings.merged(*found, Settings(notes=notes))
@@ -827,6 +829,37 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
     return found
+
+
+MAX_LINES_OF_PROSE = 60
+"""Lines of the head in which lengths of rows are looked for. Chosen: samples of text follow."""
+_SIDE = regex(
+    r"\b(?:(?P<prompt>prompts?|users?|questions?|instructions?|inputs?)|(?P<answer>bot|assistants?|answers?|responses?|"
+    r"repl(?:y|ies)|completions?|outputs?))\b(?: (?:side|turns?|part|rows?|text))?s?"
+    r"(?P<between>[^\d,;|]{0,60}?)(?P<number>\d{1,5}(?:\.\d{1,4})?)(?![\w%]|[.,]\d|\s?/)",
+    re.IGNORECASE,
+)
+"""How long the prompts and the answers of rows are on average: "user side .... 37.9 tok (mean)", "mean bot 10.3"."""
+_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE)
+_ROWS_OF_UPDATE = regex(
+    r"\b(?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?(?:/|per|an?)\s?(?:update|upd|step|batch)\b"
+    r"[\s.:=]{1,80}(?P<behind>\d{1,6})(?![\w.,])"
+    r"|(?<![\w.])(?P<before>\d{1,6}) (?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?"
+    r"(?:/|per|an?)\s?(?:update|upd|step)\b",
+    re.IGNORECASE,
+    needs=("upd", "step", "batch"),
+)
+
+
+def _sides_in_prose(lines: Sequence[str]) -> dict[str, object]:
+    """Return the mean tokens of prompts and of answers that lines of prose give, where both are given, and the rows."""
+    found: dict[str, object] = {}
+    for line in lines:
+        if (rows := _ROWS_OF_UPDATE.search(line)) is not None:
+            found.setdefault("batch_size", int(rows["behind"] or rows["before"]))
+        for side in _SIDE.finditer(line) if _IS_MEAN.search(line) else ():
+            found.setdefault("prompt_tokens" if side["prompt"] else "answer_tokens", float(side["number"]))
+    return found if {"prompt_tokens", "answer_tokens"} <= found.keys() else {}
 
 
 def _goes_on(line: str) -> bool:

@@ -708,6 +708,7 @@ class Assembler:
         self._heading = False
         self._is_counted = False  # the heading says how many there are to be: it is none of a configuration
         self._drawn = False
+        self._is_evaluated = False
         self._step_name = ""
         self._first_pass = FirstPass()
         self._epoch: float | None = None
@@ -758,7 +759,8 @@ class Assembler:
     @property
     def holds_record(self) -> bool:
         """Whether what is open is a record; what stands before all that was measured is configuration."""
-        return bool(self._block) and (self._builder.records > 0 or any(map(_is_of_training, self._block)))
+        has_begun = self._builder.records > 0 or self._is_evaluated or any(map(_is_of_training, self._block))
+        return bool(self._block) and has_begun
 
     @property
     def _has_records(self) -> bool:
@@ -930,7 +932,8 @@ class Assembler:
             return
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
-        self._is_counted = bool(parsed.counters.planned)
+        is_alone = parsed.counters.rest.strip(" |:=-#[]") == "" and not parsed.counters.weak
+        self._is_counted = bool(parsed.counters.planned) or is_alone
         self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._in_heading = {*self._block}
         self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
@@ -1084,7 +1087,7 @@ class Assembler:
             self._builder.numbers({**self._counters, **self._block})
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
         self._rows_above = {}
-        self._drawn = False
+        self._drawn = self._is_evaluated = False
 
     def keeps_by_rows(self, rows: float, scores: Mapping[str, float]) -> bool:
         """Keep what an evaluation of so many rows at once printed behind the records; return whether it is kept."""
@@ -1250,6 +1253,7 @@ class Assembler:
         else:
             inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
             self._open(number, {**inherited, **values}, metrics, heading=False)
+            self._is_evaluated = parsed.evaluation and parsed.telling  # by measures of one's own, before any training
             self._drawn, self._labels = parsed.drawn, {parsed.label}
         self._rounded_block = self._rounded_block or parsed.counters.rounded
 

@@ -117,7 +117,8 @@ _LONE = regex(
 
 Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
 _OWN_COUNTER = regex(
-    r"(?:n_?iter|tr_step|upd|ver|[iknstuv])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
+    r"(?:(?:n_?iter|tr_step|upd|ver|[iknstu])\s?[=:]?\s?|v(?=\d))(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))",
+    re.IGNORECASE,
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
 _ROWS_OF_SET = regex(r"n\b", re.IGNORECASE)
@@ -161,6 +162,12 @@ _COUNT_BEFORE_WORD = regex(
     needs=(":", "|"),
 )
 """A count before its word: ">> 100 it: loss=0.2"."""
+_IN_BRACKETS = regex(
+    r"\s*+\[(?:upd?|u|n|k|t|s|i|gs|mb)\.?[ :=#]{0,2}(?P<step>\d{1,9})(?:/(?P<total>\d{1,9}))?\]\s++(?=[A-Za-z])",
+    re.IGNORECASE,
+    needs="[",
+)
+"""A short counter in brackets, in front of all values: "[up 20] nll 3.15"."""
 _PHASE_AND_EPOCH = regex(
     r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])",
     re.IGNORECASE,
@@ -169,7 +176,7 @@ _PHASE_AND_EPOCH = regex(
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
     _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH,
-    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD,
+    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD, _IN_BRACKETS,
 )  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)

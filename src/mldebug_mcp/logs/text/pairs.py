@@ -657,6 +657,15 @@ def _of_kaldi(found: re.Match[str]) -> str:
     return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
 
 
+def _each_named(found: re.Match[str]) -> str:
+    """Name each of several values behind one name; as they are where names and values are not as many."""
+    names, values = found["names"].split("/"), found["values"].split("/")
+    if len(names) != len(values) or all(map(names_phase, map(str.strip, names))):
+        return found[0]
+    each = zip(names, values, strict=True)
+    return ", ".join(f"{found['name']}_{name.strip()}={value.strip()}" for name, value in each)
+
+
 def _of_parts(losses: re.Match[str]) -> str:
     """Name a loss and its parts."""
     parts = "".join(f", loss_{at}={part.strip()}" for at, part in enumerate(losses["parts"].split("+"), start=1))
@@ -820,6 +829,18 @@ _FORMS = (
     _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
     # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".
     _Form(("g|", "|grad|"), "grad_norm", r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])"),
+    # A count out of a number that comes with it: "uniq 16 of 128", "exact 24 out of 30".
+    _Form(" of ", r"\g<name> \g<count>/\g<whole>",
+          r"(?<![\w./-])(?P<name>(?!step|iter|epoch|batch|fold|rank|round|part|page|layer|of\b)[A-Za-z][\w-]{1,30})"
+          r" ?[=:]? ?(?P<count>\d{1,9}) (?:out )?of (?P<whole>\d{1,9})(?![\w.,]|\s?[=:])"),
+    # The spread of a mean and how many it is of: "r 0.188 +- 0.392 over 128".
+    _Form("+-", r"\g<pair>",
+          rf"(?P<pair>(?<![\w./-])[A-Za-z][\w-]{{0,30}} ?[=:]? ?{NUMBER}) \+- {NUMBER} over \d{{1,9}}\b"),
+    # Two norms of an update behind its sign in bars: "|step| asked 1.5e-03 got 4.7e-04", "|update| meant=.. done=..".
+    _Form("|", r"update_norm(\g<first>) \g<low> update_norm(\g<then>) ",
+          rf"(?<![\w|])\|{{1,2}}(?:step|upd|{UPDATE_SYMBOL})\|{{1,2}} ?:? ?"
+          rf"(?P<first>[a-z]{{2,12}}) ?[=:]? ?(?P<low>{NUMBER})"
+          rf",? ?(?:vs\.? |and |/ )?(?P<then>[a-z]{{2,12}})(?: ?[=:] ?| )(?={NUMBER})"),
     # The norm of the weights and of an update, in symbols: "|lr*u| 1.4e-03 |w-w_prev| 3.5e-04", "|dw|/|w|=0.01".
     _Form("|", _of_norm,
           rf"(?<![\w|])\|{{1,2}}(?:(?P<update>{UPDATE_SYMBOL})|(?:w|θ|theta))\|{{1,2}}"
@@ -843,10 +864,25 @@ _FORMS = (
           rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
           rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*"
           rf"(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})"),
+    # As many names in brackets as values, all apart by strokes: "ratio[min/mean/max]=0.9/1.0/1.1".
+    _Form("/", _each_named,
+          r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,30}) ?[\[(](?P<names>[A-Za-z]\w{0,20}(?: ?/ ?[A-Za-z]\w{0,20}){1,5})[\])]"
+          rf" ?[=:]? ?(?P<values>{NUMBER}(?: ?/ ?{NUMBER}){{1,5}})(?![\w.]| ?/)"),
+    # How a value was measured, in brackets in front of it: "fit (drop .25 on) 4.469, dev (off) 4.414".
+    _Form(") ", "",
+          r"(?<=[a-z]) \((?:(?:drop\w{0,4} |aug\w{0,10} |noise )?(?:on|off)"
+          r"|(?:drop|aug|noise)\w{0,10} [\d.]{1,6}(?: on)?)\)(?= -?\d{1,9}\.\d)"),
     # Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit.
     _Form("/", _both_named,
           r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
           r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)", flags=0),
+    # The rows of a record, from the first to the last: "docs=[0..99]", "rows 100..199", "ids (0-99)".
+    _Form(("..", "–", "=[", "=("), r"\g<name>_first=\g<first> \g<name>_last=\g<last>",
+          r"(?<![\w./-])(?P<name>(?!batch|step|iter|epoch|layer|block)[A-Za-z][\w-]{0,30})"
+          r" ?[=: ] ?(?P<open>[\[(])?(?P<first>\d{1,12}) ?(?:\.{2,3}|–|(?(open)[-:]|\.\.)) ?(?P<last>\d{1,12})"
+          r"(?(open)[\])])(?![\w.])"),
+    # The version of the weights between separators: "served 64 answers, v45, mean reward 0.5".
+    _Form("v", r"version=\g<version>", r"(?<=[,;|] )v(?:ersion)? ?(?P<version>\d{1,9})(?= ?(?:[,;|]|$))"),
     # The evaluation in brackets: "loss: 1.26 (val: 1.34)".
     _Form((")", "]"), r"\g<pair>, \g<eval> \g<name>: \g<second>",
           rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"

@@ -149,7 +149,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
     rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
-    whole = _without_asides(whole)
+    whole = _without_asides(_without_text(whole))
     message = _without_prose(whole)
     prose = whole[len(message) :]
     message = written_out(_GLUED.sub("loss ", message))
@@ -256,13 +256,28 @@ def _is_row_of_phases(metrics: Mapping[str, float]) -> bool:
 
 def _is_measure(name: str) -> bool:
     role = role_of(name)
-    return role.quantity.is_result if role is not None else _NO_MEASURE.search(name) is None and " " not in name
+    if role is not None:
+        return role.quantity.is_result
+    return _NO_MEASURE.search(name) is None and " " not in name.removeprefix("eval_mean ")  # of a list
 
 
 def is_remark(parsed: Parsed) -> bool:
     """Say whether a line with a counter but no metric is a remark ("saving the model at step 10"), no heading."""
     adjacent = not parsed.counters.weak or (parsed.counters.rest.strip(" |:-") == "")
     return not adjacent or len(_LONG_WORDS.findall(parsed.counters.rest)) > 5
+
+
+_TEXT_VALUE = regex(
+    r"""(?<![\w'"])[A-Za-z_]\w{0,40}\s?[=:]\s?(?P<quote>['"])(?:(?!(?P=quote)[\s,]).){2,500}(?P=quote)\s*$"""
+)
+"""A text behind a name at the end of a line: "last=' the grass is'"."""
+
+
+def _without_text(line: str) -> str:
+    """Return a line without the text that it ends in."""
+    found = _TEXT_VALUE.search(line) if line.rstrip().endswith(("'", '"')) and "{" not in line else None
+    text = line[found.start() :].partition(found["quote"])[2] if found is not None else ""
+    return line[: found.start()] if found is not None and any(map(str.isalpha, text)) else line
 
 
 def _without_asides(line: str) -> str:
