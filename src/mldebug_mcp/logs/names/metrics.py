@@ -40,7 +40,10 @@ SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _MAX_SHORT_COUNTER_LETTERS = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
+UNNAMED = "unnamed"
+"""What a number is called that stands alone behind the counter of its line: "20  3.1"."""
 _MARK = regex(r"[/_.]")
+_UNMARKED = str.maketrans("", "", " _-")
 _IN_HUMPS = regex(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
 _AT_END = regex(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
 _INSIDE = regex(
@@ -344,6 +347,16 @@ def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> 
 def tells_kind(field: str) -> bool:
     """Say whether a field of text may give the phase of a record: "split", "event", "log_type"."""
     return _KIND.fullmatch(field) is not None
+
+
+def phase_alone(name: str) -> str:
+    """Return the phase that is all that a name says, "train" or "eval"; "" for other names."""
+    return PHASES.get(name.lower().translate(_UNMARKED), "")
+
+
+def is_phase_alone(name: str) -> bool:
+    """Say whether a name says a phase and nothing else: "trn", "held out", "fresh"."""
+    return phase_alone(name) != ""
 
 
 @lru_cache(maxsize=4096)

@@ -21,12 +21,20 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.align import MAX_RATIO_OF_REPEATS
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    UNNAMED,
+    canonical,
+    is_evaluation,
+    is_of_record,
+    is_pace,
+    is_telling,
+)
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
-from mldebug_mcp.logs.text.pairs import evaluation_name
+from mldebug_mcp.logs.text.pairs import evaluation_name, set_of
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 # The batch of an epoch → a step: "epoch 9 step 440/440" counts within the epoch, or over all of them.
@@ -783,6 +791,9 @@ class Assembler:
         values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
+        elif values and parsed.goes_on and len(parsed.metrics) == 1:
+            if self._block and self._belongs_by_counters(values):
+                self._add({name: value for name, value in parsed.metrics.items() if self._lacks([name])})
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False, is_row=_is_row(parsed))
         elif values and _is_row(parsed) and not self._belongs_by_counters(values):
@@ -1285,7 +1296,7 @@ def _loss_in(metrics: Iterable[str]) -> str:
 
 def _is_of_training(name: str) -> bool:
     """Say whether a name is of what is measured: also of steps that were skipped, which have no loss."""
-    return is_telling(name) or canonical(name) == "skipped_iterations"
+    return is_telling(name) or canonical(name) == "skipped_iterations" or name == UNNAMED or set_of(name) != ""
 
 
 def _record_metrics(parsed: Parsed) -> dict[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,8 +25,10 @@ from mldebug_mcp.logs.names.metrics import (
     is_known,
     is_measured,
     is_pace,
+    is_phase_alone,
     is_telling,
     may_hold_names,
+    phase_alone,
 )
 from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.numbers import (
@@ -115,7 +118,52 @@ _OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|toke
 """What is counted through the data: "sample=72/5608" is the 72nd of them, and no share as "correct=72/100" is."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
+_MOST_WORDS_OF_SET = 3
+"""Words of a name that begins with its phase; chosen: "held out legal"."""
+_LEFT_OF_SPLIT = 0.01
+"""What the shares of a split may lack to 1, as they are printed."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
+
+
+_SET = regex(
+    r"(?<![\w./@-])(?P<set>[^\W\d][\w-]{0,20})(?: (?P<of>[A-Za-z][\w-]{0,20}(?: [A-Za-z][\w-]{0,20})?))?"
+    r"\s{0,3}[:=]?\s{0,4}-?\d{1,9}\.\d{1,12}(?:e[-+]?\d{1,3})?"
+    r"(?![\w.]|\s?(?:%|(?:m?s|secs?|mins?|h|[KMG]i?B|seconds|minutes)\b))",
+    needs=".",
+)
+"""A set by its phase and a number with decimals: "trn 2.1", "held out 2.2", "dev legal 2.5"; no time, and no share."""
+_NO_SET = frozenset(
+    {"and", "at", "by", "every", "for", "frac", "fraction", "in", "is", "of", "on", "per", "portion",
+     "ratio", "set", "share", "size", "split", "the", "time", "to", "took", "was", "wait", "with", "within"}
+)  # fmt: skip
+"""Words behind a phase with which a number is a setting, a time or part of a sentence."""
+
+
+@lru_cache(maxsize=4096)
+def set_of(name: str) -> str:
+    """Return the phase that is a name, or with which one of up to three words begins that measures nothing known."""
+    words = name.split(" ")
+    if is_phase_alone(name):
+        return name
+    if len(words) > 1 and is_phase_alone(" ".join(words[:2])):
+        phase, rest = " ".join(words[:2]), words[2:]
+    elif is_phase_alone(words[0]):
+        phase, rest = words[0], words[1:]
+    else:
+        return ""
+    is_set = len(words) <= _MOST_WORDS_OF_SET and _NO_SET.isdisjoint(map(str.lower, rest)) and role_of(name) is None
+    return phase if is_set and all(role_of(word) is None for word in rest) else ""
+
+
+def measures_sets(line: str) -> bool:
+    """Say whether a line gives numbers with decimals of sets by their phase alone, and not the shares of a split."""
+    numbers = [
+        parse_number(found[0].rpartition(" ")[2].lstrip(":="))
+        for found in _SET.finditer(line)
+        if set_of(f"{found['set']} {found['of']}" if found["of"] else found["set"])
+    ]
+    known = [number for number in numbers if number is not None]
+    return bool(numbers) and not (len(known) > 1 and math.isclose(sum(known), 1.0, abs_tol=_LEFT_OF_SPLIT))
 
 
 def _is_change(name: str, behind: str | None) -> bool:
@@ -124,11 +172,12 @@ def _is_change(name: str, behind: str | None) -> bool:
 
 
 class _Found(NamedTuple):
-    """A number of a line, its name, and where the name stands."""
+    """A number of a line, its name, where the name stands, and where the number ends."""
 
     name: str
     number: float
     at: int
+    end: int
 
 
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
@@ -155,6 +204,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             or _is_listed(line, match.start(), phrase)
             or _is_part(line, match)
             or _is_between_bars(line, match)
+            or _is_of_set(match)
         )
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
@@ -169,6 +219,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
+        if found and (phase := _set_before(line, match, name, found[-1])):  # "dev legal 2.4  code 3.1"
+            name = f"{phase} {name}"
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"
         trained = "train" in name.lower()
@@ -190,7 +242,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         leads = leads or (not named and carried and _begins_evaluation(line, match["name"]))
         named.add(known)
         record.setdefault(name, number)
-        found.append(_Found(name, number, match.start()))
+        found.append(_Found(name, number, match.start(), match.end()))
         record |= classes
     if len(found) > len({pair.name for pair in found}):
         record = _with_repeated(line, record, found)
@@ -282,6 +334,19 @@ def _is_between_bars(line: str, match: re.Match[str]) -> bool:
     return _REST_OF_PART.fullmatch(rest) is not None and may_hold_names(line)
 
 
+def _is_of_set(match: re.Match[str]) -> bool:
+    """Say whether a number with decimals stands behind a phase and the name of a part: "dev legal 2.48"."""
+    return "." in match["number"] and not (match["unit"] or match["open"]) and set_of(match["name"]) != ""
+
+
+def _set_before(line: str, match: re.Match[str], name: str, before: _Found) -> str:
+    """Return the phase of the part of a set that stands right before another part, which has a name of one word."""
+    phase = set_of(before.name)
+    is_next = not line[before.end : match.start()].strip(" ,;/") and "." in match["number"] and not match["unit"]
+    is_part = " " not in name and role_of(name) is None and not is_phase_alone(name)
+    return phase if is_next and is_part and phase != before.name else ""
+
+
 def _without_unit(line: str, match: re.Match[str]) -> str:
     """Return the name without the unit of the number before it: "187 samples/sec loss=1.7".
 
@@ -341,8 +406,11 @@ def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
 def evaluation_name(name: str) -> str:
     """Return the name that a metric has as one of evaluation; that of a counter stays.
 
-    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line.
+    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line; and so does a
+    set by its phase, "dev legal".
     """
+    if phase_alone(set_of(name)) == "eval":
+        return name
     known, role = canonical(name), role_of(name)
     if role is not None and role.statistic == "ema" and not known.startswith("eval_"):
         return f"eval_{name}"
