@@ -26,9 +26,17 @@ from mldebug_mcp.logs.names.losses import (
     is_auxiliary,
     is_of_embeddings,
 )
-from mldebug_mcp.logs.names.metrics import called, canonical, is_training_loss
+from mldebug_mcp.logs.names.metrics import (
+    CLIPPED_NORM,
+    called,
+    canonical,
+    is_phase_alone,
+    is_training_loss,
+    phase_alone,
+    set_of,
+)
 from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, PAIRS
-from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
+from mldebug_mcp.logs.names.words import chunks_in, pieces_of, segments_of, sorted_out
 
 # Letters and short words that mean something only with what else is logged: `H` next to a reward is the entropy.
 #
@@ -789,28 +797,50 @@ def _is_rare_and_apart(column: Column, trained: Column) -> bool:
     return len(at) <= MAX_SHARE_OF_EVALUATIONS * len(trained_at) and not np.isin(at, trained_at).any()
 
 
+_MAY_BE_SHARE = regex(r"(?:valid|prob(?:e|ing)|harness)\b", re.IGNORECASE)
+"""Phases that are also words for a share of outputs, or of a layer, next to an evaluation."""
 MAX_APART_AT_START = 1.5
 """Times by which the first evaluation and the training of that time differ at most. Chosen: both begin at chance."""
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
-    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to."""
-    measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
-    alone = [name for name in columns if PHASES.get(name.lower()) == "eval" and role_of(name) is None]
-    if len(alone) != 1 or learns_a_policy(columns):
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to.
+
+    So are sets that only their phase and their own name tell of: "dev legal 2.4  dev code 3.1", "fresh 2.2".
+    """
+    if learns_a_policy(columns):
         return None
-    (name,) = alone
-    first, _ = _ends(columns[name].finite()) if len(columns[name].finite()) >= LEAST_EVALUATIONS else (0.0, 0.0)
+    sets = [name for name in columns if phase_alone(set_of(name)) == "eval" and role_of(name) is None]
+    sets.sort(key=lambda name: (not is_phase_alone(name), -len(columns[name])))
+    notes = [note for name in sets if (note := _read_by_phase(columns, name)) is not None]
+    return "; ".join(notes) or None
+
+
+def _read_by_phase(columns: Columns, name: str) -> str | None:
+    """Read a column of one set as what it begins near to."""
+    measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
+    if len(columns[name].finite()) < LEAST_EVALUATIONS or (_MAY_BE_SHARE.match(name) and called(columns, "eval_loss")):
+        return None
     apart: dict[str, float] = {}
     for new, trained in measured.items():
-        begins, _ = _ends(columns[trained].finite()) if trained and len(columns[trained].finite()) else (0.0, 0.0)
-        if min(first, begins) > 0 and not called(columns, new):
+        begins, first = _first_beside(columns[trained], columns[name]) if trained else (0.0, 0.0)
+        if min(first, begins) > 0:
             apart[new] = max(first / begins, begins / first)
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
     if len(near) != 1:
         return None
-    rename(columns, name, near[0])
-    return f"{name!r} is read as the {near[0]}: no other word stands next to the phase (guessed)"
+    (new,) = near
+    if not is_phase_alone(name) or called(columns, new):
+        new = f"{name} {new.removeprefix('eval_')}"
+    rename(columns, name, new)
+    return f"{name!r} is read as the {new}: no other word stands next to the phase (guessed)"
+
+
+def _first_beside(trained: Column, evaluated: Column) -> tuple[float, float]:
+    """Return the level of training where a set is evaluated first, and what that gives."""
+    (rows, values), (at, first) = trained.arrays(), evaluated.arrays()
+    end = max(int(np.searchsorted(rows, at[0], side="right")), 1)
+    return median(values[max(0, end - LEAST_FIRST) : end]), float(first[0])
 
 
 # The share of right answers.
@@ -873,6 +903,15 @@ def _is_within(values: Floats, most: float) -> bool:
 # The learning rate and the norm of the gradients.
 
 
+_GRADIENTS = frozenset({"g", "gn", "grad", "grads", "gnorm", "gradnorm", "gradient", "gradients"})
+_BEFORE_CLIPPING = frozenset({"raw", "pre", "before", "unclipped", "full", "preclip", "clip", "clipping"})
+_AFTER_CLIPPING = frozenset({"used", "post", "after", "clipped", "applied", "postclip", "clip", "clipping"})
+_COMPARED = frozenset({"ratio", "frac", "fraction", "share", "rate", "coef", "scale", "factor", "count", "steps"})
+"""Words of a name that is of how much clipping takes, and no norm."""
+MOST_ROUNDED = 0.01
+"""Share by which a printed norm may lie above another that is as large. Chosen: two digits round by less."""
+
+
 def step_size_of_ones_own(columns: Columns) -> str | None:
     """A bare `rate` or "step size" is the learning rate where it is small, and rises and falls as a schedule does."""
     if called(columns, "learning_rate"):
@@ -906,6 +945,36 @@ def gradient_norm_of_ones_own(columns: Columns) -> str | None:
     return f"{_name_text(found[0])} is read as grad_norm (guessed)"
 
 
+def norms_around_clipping(columns: Columns) -> str | None:
+    """`raw g` and `used g` are the norm of the gradient before and after clipping, which never lies above the other."""
+    parts = {name: {*pieces_of(name)} for name in columns}
+    of_gradient = [name for name, words in parts.items() if words & _GRADIENTS and not words & _COMPARED]
+    for after in of_gradient:
+        words = parts[after]
+        bare = words - _AFTER_CLIPPING
+        before = [name for name in of_gradient if name != after and parts[name] - _BEFORE_CLIPPING == bare]
+        if bare == words or len(before) != 1 or not _never_above(columns[after], columns[before[0]]):
+            continue
+        (first,) = before
+        if canonical(first) != "grad_norm":
+            if called(columns, "grad_norm") not in ("", after):
+                return None
+            rename(columns, first, "grad_norm")
+        rename(columns, after, CLIPPED_NORM)
+        return f"{first!r} is read as grad_norm, {after!r} as what clipping leaves of it (guessed)"
+    return None
+
+
+def _never_above(after: Column, before: Column) -> bool:
+    """Say whether norms behind clipping lie at or below those before it, and below it at some record."""
+    (rows, cut), (at, norms) = after.arrays(), before.arrays()
+    _, first, second = np.intersect1d(rows, at, return_indices=True)
+    known = np.isfinite(cut[first]) & np.isfinite(norms[second])
+    cut, norms = cut[first][known], norms[second][known]
+    within = bool(np.all((cut >= 0) & (cut <= norms * (1 + MOST_ROUNDED))))
+    return len(cut) >= LEAST_GUESSED and within and bool(np.any(cut < norms))
+
+
 def _is_of_gradient(name: str, read: _Name, columns: Columns) -> bool:
     role = role_of(name)
     if read.is_logarithm and role is not None and role.quantity is Quantity.GRADIENT_NORM:
@@ -929,7 +998,7 @@ CONVENTIONS_OF_SHORT_NAMES = (
     counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
-CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
+CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, norms_around_clipping, gradient_norm_of_ones_own, rare_errors)
 """Conventions of names of one's own that losses with names of their own depend on."""
 CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, evaluation_by_phase_alone, score_of_ones_own)
 """... and those that ask whether a loss was found."""

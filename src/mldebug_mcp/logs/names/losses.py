@@ -27,6 +27,7 @@ from mldebug_mcp.logs.names.metrics import (
     phase_alone,
     phase_in,
 )
+from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
@@ -233,8 +234,8 @@ def length_of_completions(columns: Columns) -> str | None:
 def bare_phases(columns: Columns) -> str | None:
     """`train 0.52 val 0.61` without another word are losses where no other loss is logged and neither goes up.
 
-    So is a number without a name behind the counter of its line. What stands behind both, as in "tr 0.5/0.9 te 0.6/0.8",
-    is the accuracy where it is a share that rises.
+    So is a number without a name behind the counter of its line. What stands behind both, "tr 0.5/0.9 te 0.6/0.8", is
+    the accuracy where it is a share that rises.
     """
     trained = next((name for name in columns if phase_alone(name) == "train" or name == UNNAMED), None)
     sets = [name for name in columns if phase_alone(name) == "eval"]
@@ -266,9 +267,13 @@ def _is_rising_share(values: Floats) -> bool:
 
 
 def _is_no_score(name: str) -> bool:
-    """Say whether a name is one of what training or evaluation tells, but for scores, which say nothing of a loss."""
+    """Say whether a name is one of what training or evaluation tells, but for what says nothing of a loss.
+
+    Scores do not, and neither does the norm of a gradient.
+    """
     role = role_of(name)
-    return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
+    says_nothing = role is not None and (role.quantity.higher_is_better or role.quantity in OF_UPDATES)
+    return is_telling(name) and not says_nothing
 
 
 def _is_measured_and_no_score(values: Floats) -> bool:

@@ -29,12 +29,13 @@ from mldebug_mcp.logs.names.metrics import (
     is_of_record,
     is_pace,
     is_telling,
+    set_of,
 )
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
-from mldebug_mcp.logs.text.pairs import evaluation_name, set_of
+from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 # The batch of an epoch → a step: "epoch 9 step 440/440" counts within the epoch, or over all of them.
@@ -805,19 +806,21 @@ class Assembler:
                 self._line = number
             else:
                 self._take_heading(number, values, parsed)
-        elif (
-            not values
-            and self._heading
-            and (self._block or self._is_counted)
-            and number - self._line <= MAX_LINES_BELOW_RECORD
-            and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics)))
-        ):  # a row of a block: "Mean episode length: 21.5"
+        elif not values:
+            self._take_below(number, parsed)
+
+    def _take_below(self, number: int, parsed: Parsed) -> None:
+        """Take a line without a counter that names no metric by which it is a record of its own."""
+        near = number - self._line <= MAX_LINES_BELOW_RECORD
+        begun = self._heading and (self._block or self._is_counted)
+        if begun and near and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics))):
+            # a row of a block: "Mean episode length: 21.5"
             if self._block:
                 self._add(parsed.metrics)
             else:
                 self._add(_record_metrics(parsed))
                 self._rows_above |= parsed.metrics
-        elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
+        elif self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             named = parsed.metrics if parsed.goes_on and self.holds_record else _record_metrics(parsed)
             self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on

@@ -120,7 +120,7 @@ Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phas
 ONE_MEASURE = regex(
     r"\s{0,12}\d{1,9}\s{1,8}[A-Za-z][\w-]{0,30}\s?[:=]?\s{1,8}-?\d{1,9}\.\d{1,12}(?:\s{1,4}\([^()\d]{1,80}\))?\s*"
 )
-"""A counter, a word and a number with decimals, and a remark without a number: "100 scorer 4.1 (a script of its own)"."""
+"""A counter, a word and a number with decimals, and a remark: "100 scorer 4.1 (a script of its own)"."""
 _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )

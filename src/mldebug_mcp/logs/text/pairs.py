@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
     phase_alone,
+    set_of,
 )
 from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.numbers import (
@@ -118,8 +118,6 @@ _OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|toke
 """What is counted through the data: "sample=72/5608" is the 72nd of them, and no share as "correct=72/100" is."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
-_MOST_WORDS_OF_SET = 3
-"""Words of a name that begins with its phase; chosen: "held out legal"."""
 _LEFT_OF_SPLIT = 0.01
 """What the shares of a split may lack to 1, as they are printed."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
@@ -132,27 +130,6 @@ _SET = regex(
     needs=".",
 )
 """A set by its phase and a number with decimals: "trn 2.1", "held out 2.2", "dev legal 2.5"; no time, and no share."""
-_NO_SET = frozenset(
-    {"and", "at", "by", "every", "for", "frac", "fraction", "in", "is", "of", "on", "per", "portion",
-     "ratio", "set", "share", "size", "split", "the", "time", "to", "took", "was", "wait", "with", "within"}
-)  # fmt: skip
-"""Words behind a phase with which a number is a setting, a time or part of a sentence."""
-
-
-@lru_cache(maxsize=4096)
-def set_of(name: str) -> str:
-    """Return the phase that is a name, or with which one of up to three words begins that measures nothing known."""
-    words = name.split(" ")
-    if is_phase_alone(name):
-        return name
-    if len(words) > 1 and is_phase_alone(" ".join(words[:2])):
-        phase, rest = " ".join(words[:2]), words[2:]
-    elif is_phase_alone(words[0]):
-        phase, rest = words[0], words[1:]
-    else:
-        return ""
-    is_set = len(words) <= _MOST_WORDS_OF_SET and _NO_SET.isdisjoint(map(str.lower, rest)) and role_of(name) is None
-    return phase if is_set and all(role_of(word) is None for word in rest) else ""
 
 
 def measures_sets(line: str) -> bool:
@@ -187,8 +164,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """
     record: dict[str, float] = {}
     named: set[str] = set()
-    shared = ""
-    turns = turns_in(line)
+    shared, turns = "", turns_in(line)
     carried = leads = again_here = False
     found: list[_Found] = []
     without_unit_until = -1
@@ -199,13 +175,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         phrase = match["name"] if named_before else _without_unit(line, match)
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
-        explicit = (
-            match["sep"].strip() != ""
-            or _is_listed(line, match.start(), phrase)
-            or _is_part(line, match)
-            or _is_between_bars(line, match)
-            or _is_of_set(match)
-        )
+        explicit = _is_explicit(line, match, phrase)
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
@@ -219,8 +189,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
-        if found and (phase := _set_before(line, match, name, found[-1])):  # "dev legal 2.4  code 3.1"
-            name = f"{phase} {name}"
+        name = _of_set_before(line, match, name, found)
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"
         trained = "train" in name.lower()
@@ -303,6 +272,17 @@ def before_metrics(text: str) -> str:
     return next((text[: match.start()] for match in _pairs(text) if is_known(match["name"])), text)
 
 
+def _is_explicit(line: str, match: re.Match[str], phrase: str) -> bool:
+    """Say whether what stands before a number is its name, by a mark or by how both stand in the line."""
+    return (
+        match["sep"].strip() != ""
+        or _is_listed(line, match.start(), phrase)
+        or _is_part(line, match)
+        or _is_between_bars(line, match)
+        or _is_of_set(match)
+    )
+
+
 def _is_listed(line: str, start: int, phrase: str) -> bool:
     """Say whether a phrase of a few words begins a part of a list of sentences: ", d real is 0.98"."""
     words = phrase.split(" ")
@@ -339,12 +319,15 @@ def _is_of_set(match: re.Match[str]) -> bool:
     return "." in match["number"] and not (match["unit"] or match["open"]) and set_of(match["name"]) != ""
 
 
-def _set_before(line: str, match: re.Match[str], name: str, before: _Found) -> str:
-    """Return the phase of the part of a set that stands right before another part, which has a name of one word."""
-    phase = set_of(before.name)
-    is_next = not line[before.end : match.start()].strip(" ,;/") and "." in match["number"] and not match["unit"]
+def _of_set_before(line: str, match: re.Match[str], name: str, found: Sequence[_Found]) -> str:
+    """Return a name of one word with the phase of the part of a set right before it: "dev legal 2.4  code 3.1"."""
+    before = found[-1] if found else None
+    phase = set_of(before.name) if before else ""
+    if before is None or phase in ("", before.name) or "." not in match["number"] or match["unit"]:
+        return name
+    is_next = not line[before.end : match.start()].strip(" ,;/")
     is_part = " " not in name and role_of(name) is None and not is_phase_alone(name)
-    return phase if is_next and is_part and phase != before.name else ""
+    return f"{phase} {name}" if is_next and is_part else name
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:

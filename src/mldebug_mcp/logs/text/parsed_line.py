@@ -27,6 +27,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
     phase_in,
+    set_of,
     settled,
     tells_kind,
 )
@@ -47,7 +48,6 @@ from mldebug_mcp.logs.text.pairs import (
     evaluation_name,
     measures_sets,
     pairs_in,
-    set_of,
     written_out,
 )
 
