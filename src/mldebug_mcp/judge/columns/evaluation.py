@@ -1282,10 +1282,15 @@ def _parts(series: Series) -> frozenset[str]:
 
 _AGAIN = regex(
     r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
-    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2)",
+    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2|same[_ ](?:rows|data|samples|examples|set))",
     re.IGNORECASE,
 )
 """What the name of an evaluation holds that was made again."""
+_OF_OTHER_WEIGHTS = regex(
+    r"ema|swa|avg|average|train|quant|int\d|fp\d|bf16|before|after|old|base|ref|teacher|best|prev|last|aug|nois|shuffl",
+    re.IGNORECASE,
+)
+"""What the name of a second measure of the same rows holds where other weights, or changed rows, explain it."""
 _NUMBERED = regex(r"_?[12](?=$|[_/.])")
 """What it ends with where a setting repeats evaluations: without such a setting a number may be that of another set."""
 _REPEATED = regex(
@@ -1363,6 +1368,9 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
     tried = (each for name in names for each in (name, canonical(name), canonical(f"eval_{name}")))
     once = next((name for name in tried if name != again and name in run), None)
+    if word[0].lower().startswith("same") and _OF_OTHER_WEIGHTS.search(again) is None:
+        evaluations = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
+        once = once or next((series.name for series in evaluations if series.name != again), None)
     if once is None:
         return None
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)

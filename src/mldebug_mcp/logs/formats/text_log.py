@@ -628,7 +628,7 @@ def _unwrapped(table: re.Match[bytes]) -> bytes:
 
 
 _UNNAMED_ROW = regex(
-    rb"^[ \t]{0,12}(?P<step>\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:[ \t]?[:|,]|(?=[ \t]))[ \t]{1,12}"
+    rb"^[ \t]{0,12}(?P<step>\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:[ \t]{0,4}[:|,]|(?=[ \t]))[ \t]{1,12}"
     rb"(?P<number>-?\d{1,9}\.\d{1,12}(?:e[-+]?\d{1,3})?)(?=[ \t]*$|[ \t]{1,12}[(\[|]|[ \t]{2,12}[A-Za-z])",
     re.MULTILINE | re.IGNORECASE,
 )

@@ -28,6 +28,7 @@ from mldebug_mcp.logs.names.losses import (
 )
 from mldebug_mcp.logs.names.metrics import (
     CLIPPED_NORM,
+    COUNTERS,
     called,
     canonical,
     is_phase_alone,
@@ -843,6 +844,35 @@ def _first_beside(trained: Column, evaluated: Column) -> tuple[float, float]:
     return median(values[max(0, end - LEAST_FIRST) : end]), float(first[0])
 
 
+def return_within_bounds(columns: Columns) -> str | None:
+    """`ticks 41 (min 3 max 90)` is the return of a policy where no reward is logged: one mean has bounds of its own."""
+    bounds = {normal(name): name for name in columns}
+    results = [role for name in columns if (role := role_of(name)) is not None and role.quantity in _RETURNS]
+    if results or not {"min", "max"} <= bounds.keys() or not learns_a_policy(columns):
+        return None
+    low, high = columns[bounds["min"]], columns[bounds["max"]]
+    found = [
+        name
+        for name in columns
+        if role_of(name) is None
+        and canonical(name) not in COUNTERS
+        and normal(name) not in ("min", "max")
+        and _lies_within(low, columns[name], high)
+    ]
+    if len(found) != 1 or _OF_LENGTH.search(found[0]):
+        return None
+    rename(columns, found[0], "reward")
+    return f"{found[0]!r} is read as the reward: it alone stands with its least and its most (guessed)"
+
+
+def _lies_within(low: Column, between: Column, high: Column) -> bool:
+    """Say whether values lie between two others at each record, and off both at some."""
+    (rows, least), (at, values), (also, most) = low.arrays(), between.arrays(), high.arrays()
+    if len(at) < LEAST_GUESSED or not (np.array_equal(rows, at) and np.array_equal(at, also)):
+        return False
+    return bool(np.all((least <= values) & (values <= most)) and np.any((least < values) & (values < most)))
+
+
 # The share of right answers.
 
 
@@ -903,6 +933,11 @@ def _is_within(values: Floats, most: float) -> bool:
 # The learning rate and the norm of the gradients.
 
 
+_RETURNS = frozenset({
+    Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.LOSS, Quantity.ACCURACY, Quantity.EPISODE_LENGTH,
+})  # fmt: skip
+"""What tells by itself how well a policy does, or that another column is not its return."""
+_OF_LENGTH = regex(r"len|length|tok|time|dur|age|lag", re.IGNORECASE)
 _GRADIENTS = frozenset({"g", "gn", "grad", "grads", "gnorm", "gradnorm", "gradient", "gradients"})
 _BEFORE_CLIPPING = frozenset({"raw", "pre", "before", "unclipped", "full", "preclip", "clip", "clipping"})
 _AFTER_CLIPPING = frozenset({"used", "post", "after", "clipped", "applied", "postclip", "clip", "clipping"})
@@ -996,6 +1031,7 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
 
 CONVENTIONS_OF_SHORT_NAMES = (
     counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+    return_within_bounds,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, norms_around_clipping, gradient_norm_of_ones_own, rare_errors)

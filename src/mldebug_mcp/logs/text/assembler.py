@@ -884,6 +884,9 @@ class Assembler:
             self._add({parsed.counters.step_name: values["step"]})
             self._line = number
             return
+        if self._heading and not self._block and self._tells_how_many(parsed.counters.step_name):
+            total = replace(parsed.counters, planned=(("step", int(self._counters["step"])),))
+            self._plan.take(total, values.get("step"), 0)
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
@@ -895,7 +898,12 @@ class Assembler:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
         name = parsed.counters.step_name
         begun = self._heading and "step" in self._counters and number - self._line <= MAX_ROWS_BETWEEN_COUNTERS
-        return begun and values.keys() == {"step"} and not parsed.metrics and name not in ("", self._step_name)
+        is_other = name not in ("", self._step_name) and not self._tells_how_many(name)
+        return begun and values.keys() == {"step"} and not parsed.metrics and is_other
+
+    def _tells_how_many(self, name: str) -> bool:
+        """Say whether the heading names the plural of a counter: "updates = 320" above all "update = 20"."""
+        return "step" in self._counters and name.strip() != "" and self._step_name.strip() == f"{name.strip()}s"
 
     @property
     def under_heading(self) -> bool:

@@ -692,6 +692,9 @@ _FORMS = (
           r"@\[\s?IoU=0?\.(?P<overlap>\d\d)(?P<range>:[\d.]{1,6})?\s{0,12}\|"
           r"\s?area=\s{0,6}(?P<area>[a-z]{1,10})\s?\|\s?maxDets=\s{0,6}(?P<most>\d{1,5})\s?\]"
           rf"\s?=\s?(?P<score>{NUMBER})"),
+    # A number of the same rows by something else: "(export probe, same rows: 3.09 3.09)".
+    _Form(", same ", r"\g<by> same \g<of>",
+          r"(?<=\()(?P<by>[A-Za-z][\w -]{1,30}), same (?P<of>[a-z]{3,12})(?=\s?[:=])"),
     # A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5".
     _Form(" loss", r"\g<part>_\g<number>_",
           r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "

@@ -132,6 +132,10 @@ _GOES_ON = regex(
     re.IGNORECASE,
 )
 """faster-rcnn.pytorch, below a record: "\t\t\trpn_cls: 0.25, rpn_box: 0.5, rcnn_box 0.75"."""
+_ONE_BELOW = regex(
+    r"\s{3,80}[A-Za-z][\w-]{0,30}(?: [A-Za-z]\w{0,20}){0,2}\s?[:=]\s?-?\d{1,9}\.\d{1,12}\s*", needs=(":", "=")
+)
+"""An indented line of one name and its number with decimals: "     greedy x64: 97.5"."""
 _ROW_OF_SETS = regex(
     rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}{NUMBER}"
     r"\s{0,3}(?:[,;|/]\s{0,3})?+){1,40}+(?:\([^()]{1,80}\))?\s*",
@@ -204,6 +208,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
         label = "test"
     text = line[:MAX_LINE].rstrip()
     goes_on = not (telling or is_counted) and _GOES_ON.fullmatch(text) is not None
+    goes_on = goes_on or (not (telling or is_counted) and _ONE_BELOW.fullmatch(text) is not None)
     goes_on = bool(metrics) and (goes_on or _OF_LIST.fullmatch(f"{text} ") is not None)
     measured = len(metrics) > 1 or any(map(role_of, metrics))
     goes_on = goes_on or (not telling and bool(metrics) and ONE_MEASURE.fullmatch(message) is not None)
