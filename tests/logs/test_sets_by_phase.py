@@ -28,8 +28,8 @@ def values(run: Run, name: str) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("form", [
-    "{at} tr {t}/{a} te {e}/{b} w 40.1", "[{at}] trn {t} / {a} | tst {e} / {b}", "it {at}: train {t}/{a}  heldout {e}/{b}",
-    "{at},000 | tr: {t}/{a} | va: {e}/{b}",
+    "{at} tr {t}/{a} te {e}/{b} w 40.1", "[{at}] trn {t} / {a} | tst {e} / {b}",
+    "it {at}: train {t}/{a}  heldout {e}/{b}", "{at},000 | tr: {t}/{a} | va: {e}/{b}",
 ])  # fmt: skip
 def test_a_loss_and_a_share_behind_each_phase_are_loss_and_accuracy(tmp_path: Path, form: str) -> None:
     rows = [{"at": at, "t": fall(at), "e": fall(at, 0.2), "a": f"0.{at}", "b": f"0.0{at}"} for at in VISITS]
