@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests import runs
 
-from mldebug_mcp import RunDiagnosis
+from mldebug_mcp import RunDiagnosis, diagnose_run
 
 NOISE = np.random.default_rng(8).normal(0, 1, 1000)
 diagnosed = partial(runs.diagnosed, steps=200)
@@ -252,7 +253,8 @@ def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells
 ) -> None:
     evaluated = {
         "val_loss": falling(0.7, 0.1), "val_acc": lambda step: 0.98 - 0.4 * math.exp(-step / 30),
-        "season2024_loss": falling(0.7, far), "season2024_acc": still(0.64 if stated else 0.96),
+        "season2024_loss": falling(0.7, far),
+        "season2024_acc": lambda step: (0.64 if stated else 0.96) + 0.01 * float(NOISE[step]),
     }  # fmt: skip
     answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
     assert ("held_out_sets_disagree" in facts(answer)) is stated
@@ -278,3 +280,90 @@ def test_a_loss_that_is_lost_in_single_batches_at_random_and_leaves_no_trace_is_
     assert answer.hypotheses[0].cause == leads
     assert ("empty_batches" in facts(answer)) is (leads == "healthy")
     assert answer.hypotheses[0].probability < 0.8 or "lost_by_chance" not in facts(answer)
+
+
+# Rows that come again after a resume, parts of a step that take ever longer, a policy that is off before any update.
+
+
+ROWS = np.random.default_rng(4).permutation(8000)
+
+
+def launched(style: str, replayed: bool) -> str:
+    """Return a log of four launches of 60 steps each, in mid-pass: they read on, or begin with the same rows."""
+    lines = []
+    for step in range(240):
+        if step and step % 60 == 0:
+            lines.append(RESUMED[style].format(step=step))
+        row = int(ROWS[(step % 60 if replayed else step) * 7])
+        lines.append(ROW_LINES[style].format(step=step + 1, epoch=step / 900, loss=4 - step / 100, row=row))
+    return "\n".join(lines) + "\n"
+
+
+ROW_LINES = {
+    "bracket": "step {step} ep {epoch:.3f} loss {loss:.4f} chunk[0]={row}",
+    "list": "step {step} | epoch {epoch:.3f} | loss {loss:.4f} | ids [{row}, 4, 5]",
+    "json": '{{"step": {step}, "epoch": {epoch:.3f}, "loss": {loss:.4f}, "first_idx": {row}}}',
+}
+RESUMED = {
+    "bracket": "[launch] restored model+optim+lr from ckpt_{step:06d}",
+    "list": "Resuming training from checkpoint-{step}",
+    "json": '{{"event": "resume", "step": {step}}}',
+}
+
+
+@pytest.mark.parametrize("style", ROW_LINES)
+@pytest.mark.parametrize("replayed", [True, False])
+def test_rows_that_a_resume_begins_with_again_are_data_that_is_replayed(
+    style: str, replayed: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / ("train.jsonl" if style == "json" else "train.log")
+    log.write_text(launched(style, replayed))
+    answer = diagnose_run(log)
+    assert ("rows_after_resume" in facts(answer)) is replayed
+    assert (answer.hypotheses[0].cause == "resume_data_replayed") is replayed
+
+
+def test_rows_that_come_again_with_each_pass_are_not_replayed() -> None:
+    columns = {"loss": falling(3, 1), "epoch": lambda step: step / 50, "row": lambda step: float(ROWS[step % 50])}
+    assert "rows_after_resume" not in facts(diagnosed(columns))
+
+
+@pytest.mark.parametrize("name", ["t_hooks_ms", "callbacks_s", "logger time (ms)", "ema_update_sec"])
+@pytest.mark.parametrize(("grows", "more", "stated"), [
+    (20.0, {}, True), (1.0, {}, False), (20.0, {"tokens": lambda step: 100 + 10 * step}, False),
+])  # fmt: skip
+def test_a_part_of_the_step_that_takes_ever_longer_slows_the_run(
+    name: str, grows: float, more: dict[str, Any], stated: bool
+) -> None:
+    columns = more | {
+        "loss": falling(3, 1),
+        "t_fwd_ms": lambda step: 0.2 + 0.02 * abs(float(NOISE[step])),
+        name: lambda step: (
+            0.02 * (1 + (grows - 1) * step / 200) * (1 + 0.1 * float(NOISE[-step])) + 9 * (step % 17 == 3)
+        ),
+    }
+    answer = diagnosed(columns)
+    assert ("time_grows" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "throughput_degradation") is stated
+
+
+@pytest.mark.parametrize("name", ["elapsed_s", "wall_time", "t_total_s", "hooks_so_far_s"])
+def test_a_clock_is_no_part_of_the_step_that_takes_ever_longer(name: str) -> None:
+    columns = {"loss": falling(3, 1), "t_fwd_ms": still(0.2), name: lambda step: 0.5 * step}
+    assert "time_grows" not in facts(diagnosed(columns))
+
+
+@pytest.mark.parametrize(
+    "name", ["first_mb_clipfrac", "clipfrac_mb0", "clip_frac/first_epoch", "clipfrac_before_update"]
+)
+@pytest.mark.parametrize(("level", "stale"), [(0.2, True), (0.001, False)])
+def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
+    name: str, level: float, stale: bool
+) -> None:
+    columns = POLICY | {
+        "clipfrac": lambda step: 0.11 + 0.01 * float(NOISE[step]),
+        name: lambda step: level * (1 + 0.1 * float(NOISE[-step])),
+    }
+    answer = diagnosed(columns, algorithm="ppo")
+    assert ("moved_before_update" in facts(answer)) is stale
+    assert (answer.hypotheses[0].cause == "off_policy_staleness") is stale

@@ -253,6 +253,37 @@ def test_low_clipping_is_healthy_whether_it_has_teeth_or_not(fraction: Curve) ->
     assert leading(answer) == "healthy"
 
 
+SYNCED = STEPS - (STEPS - 1) % 5
+"""The step at which the policy that samples was brought up to date."""
+AT_RANDOM = np.abs(NOISE[4])
+"""What comes and goes with no interval."""
+
+
+@pytest.mark.parametrize(("versions", "old"), [
+    ({"actor/version": STEPS, "rollout/weights_version": SYNCED}, True),
+    ({"learner_policy_version": STEPS, "actor_policy_version": SYNCED}, True),
+    ({"staleness": STEPS - SYNCED}, True),
+    ({"actor/version": STEPS, "rollout/weights_version": STEPS - 1}, False),  # each update has fresh samples
+    ({"data_version": STEPS // 40, "actor/version": STEPS * 8}, False),
+])  # fmt: skip
+@pytest.mark.parametrize("column", ["clip_fraction", "approx_kl"])
+def test_ratios_that_are_far_off_while_the_sampling_policy_is_updates_behind_are_of_old_samples(
+    versions: dict[str, Curve], old: bool, column: str
+) -> None:
+    off = np.where(AT_RANDOM > 0.3, 0.7, 0.02)
+    curves = {"reward": 0.5 - 0.4 * STEPS / 80 + 0.02 * NOISE[0], "entropy": 0.9 * np.exp(-STEPS / 15), column: off}
+    answer = diagnosed({**curves, "policy_loss": 0.02 * NOISE[1], **versions}, settings={"algo": "ppo"})
+    assert ("old_samples_far_off" in facts(answer)) is old
+    assert (leading(answer) == "off_policy_staleness") is old
+
+
+def test_samples_of_an_old_policy_that_stay_near_are_healthy() -> None:
+    curves = {"reward": 0.5 + 0.4 * STEPS / 80 + 0.01 * NOISE[0], "clip_fraction": rough(0.06, 0.3, 3)}
+    answer = diagnosed({**curves, "actor/version": STEPS, "rollout/version": SYNCED}, settings={"algo": "ppo"})
+    assert "old_samples_far_off" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
 LONGER = 1 / (1 + np.exp(-(STEPS - 45) / 3))
 
 

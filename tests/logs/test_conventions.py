@@ -189,11 +189,17 @@ def test_a_single_loss_with_a_name_of_its_own_is_the_loss(tmp_path: Path, traini
         ("kl_loss", "lr"),
         ("val_mse", "lr"),
         ("policy_loss", "mse"),
+        ("cls_loss", "lr"),
     ],
 )
 def test_where_several_or_only_a_part_are_logged_none_is_made_the_loss(tmp_path: Path, names: tuple[str, str]) -> None:
     run = _read(tmp_path, [{"step": step, names[0]: 3 - step / 20, names[1]: 1.5} for step in range(1, 20)], {})
     assert not _told(run, "is read as the loss")
+
+
+def test_the_loss_of_classes_is_the_loss_where_right_answers_are_counted(tmp_path: Path) -> None:
+    rows = [{"step": step, "train/cls_loss": 3 - step / 20, "train/top1": 0.3 + step / 40} for step in range(1, 20)]
+    assert _read(tmp_path, rows, {})["loss"].value[-1] == pytest.approx(2.05)
 
 
 def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -> None:

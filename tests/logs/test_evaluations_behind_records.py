@@ -344,3 +344,79 @@ def test_evaluations_that_a_column_counts_are_compared(tmp_path: Path, table: bo
 
 
 NAMES = ("step", "pass", "train_loss", "eval_loss")
+
+
+KERAS = "".join(
+    f"Epoch {at}/14\n38/38 - 0s - loss: {2 / at:.4f} - accuracy: {1 - 0.6 / at:.4f} - val_loss: {2.1 / at:.4f} - "
+    f"val_accuracy: {1 - 0.7 / at:.4f}\n"
+    for at in range(1, 15)
+)
+
+
+@pytest.mark.parametrize("records", [KERAS, EPOCHS], ids=["keras", "lines"])
+@pytest.mark.parametrize(("heading", "line"), [
+    ("predict.py --weights last --split val", "  batch_size  100  loss {1}  acc {2}"),
+    ("== closing evaluation of best.pt ==", " run {0}: loss {1} acc {2}"),
+    ("[eval-only] weights=last.pt split=val", "loss {1} acc {2}"),
+    ("Scoring the final checkpoint on dev", "try {0} | loss {1} | acc {2}"),
+])  # fmt: skip
+@pytest.mark.parametrize("losses", [(0.14, 0.11, 0.1), (0.14, 0.14, 0.14)])
+def test_lines_under_the_heading_of_a_closing_evaluation_are_no_records_of_training(
+    records: str, heading: str, line: str, losses: tuple[float, ...], tmp_path: Path
+) -> None:
+    lines = [line.format(at, loss, 0.95) for at, loss in enumerate(losses, start=1)]
+    log = tmp_path / "train_log.txt"
+    log.write_text("\n".join([records.rstrip(), heading, *lines, "[train subset 600] batch_size 100 loss 0.03"]) + "\n")
+    run = read_run(log)
+    assert (run.last_step, len(run["loss"])) == (14, 14)
+    again = sorted(value for name in run.series for value in run[name].value if "loss" in name and "again" in name)
+    assert again == sorted(losses)
+    assert not any(0.03 in series.value for name, series in run.series.items() if name.startswith("eval"))
+    assert diagnose_run(log).hypotheses[0].cause == ("healthy" if len(set(losses)) == 1 else "eval_mode_bug")
+
+
+@pytest.mark.parametrize(("few", "cause"), [(0.42, "eval_mode_bug"), (0.15, "healthy")])
+def test_a_loss_that_is_far_higher_with_few_rows_at_once_is_compared(few: float, cause: str, tmp_path: Path) -> None:
+    found = ((100, 0.15, 0.95), (8, 0.15, 0.95), (2, few, 0.95 - few / 10))
+    lines = "".join(f" bs={rows} | loss {loss} | acc {acc:.3f}\n" for rows, loss, acc in found)
+    (tmp_path / "train_log.txt").write_text(KERAS + "evaluating last checkpoint on val\n" + lines)
+    run = read_run(tmp_path / "train_log.txt")
+    assert points(run, "eval_loss_bs2") == {14.0: few}
+    assert diagnose_run(tmp_path / "train_log.txt").hypotheses[0].cause == cause
+
+
+def test_training_that_goes_on_behind_such_a_heading_has_its_evaluations(tmp_path: Path) -> None:
+    epochs = "".join(
+        f"epoch {at} train loss {2 / at}\nevaluating last checkpoint on val\nval loss {3 / at} acc 0.5\n"
+        for at in range(1, 9)
+    )
+    run = read(tmp_path, epochs)
+    assert run["eval_loss"].value.tolist() == [3 / at for at in range(1, 9)]
+
+
+@pytest.mark.parametrize(("line", "metric"), [
+    ("final  cohort B: logloss 1.3672 auc 0.75 acc 0.68 (base rate 0.497)", "cohort B/auc"),
+    ("cohort B (other site): logloss 1.3672 auc 0.75 acc 0.68", "cohort B/auc"),
+    ("Final, hospital 2: logloss 1.3672, auc 0.75, acc 0.68", "hospital 2/auc"),
+])  # fmt: skip
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_a_set_that_is_scored_once_at_the_end_is_read_from_notes_and_from_the_log(
+    line: str, metric: str, is_beside: bool, tmp_path: Path
+) -> None:
+    rows = [f"{at},{2 / at},{2.1 / at},{1 - 0.3 / at**2}" for at in range(1, 15)]
+    if is_beside:
+        (tmp_path / "train.csv").write_text("\n".join(["epoch,train_loss,valid_loss,valid_auc", *rows, ""]))
+        (tmp_path / "notes.txt").write_text(f"random row split, 6 windows each\n{line}\n")
+    else:
+        (tmp_path / "train.log").write_text(KERAS + line + "\n")
+    run = read_run(tmp_path)
+    assert points(run, metric) == {14.0: 0.75}
+    assert any("random row split" in each.text for each in run.text_lines) is is_beside
+    answer = diagnose_run(tmp_path)
+    stated = {fact.fact for fact in answer.sheet.facts}
+    assert ("held_out_sets_disagree" in stated) is True
+
+
+def test_a_line_that_calls_the_last_result_final_repeats_it(tmp_path: Path) -> None:
+    run = read(tmp_path, KERAS + "final validation results: loss 0.9 acc 0.1\n")
+    assert not any("results" in name for name in run.series)

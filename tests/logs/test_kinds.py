@@ -50,6 +50,10 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         (("loss", "reward"), {"framework": "trl GRPOTrainer"}, "grpo"),
         (("loss", "reward"), {"trainer": "grpo", "task": "short answers, reward model rm-v2"}, "grpo"),
         (("loss",), {"stage": "rm"}, "preference"),
+        (("loss", "reward", "kl"), {"kind": "reinforce_rm"}, "grpo"),
+        (("loss", "reward"), {"stage": "rlhf-reward", "num_generations": 8}, "grpo"),
+        (("loss", "reward", "kl", "value_loss"), {"task": "learned reward, strings"}, "ppo"),
+        (("loss", "reward", "kl"), {"trainer": "online_dpo"}, "preference"),
         (("loss", "explained_variance"), {"algo": "PPO", "env": "CartPole-v1"}, "rl"),
         (("loss",), {"trainer": "DPOTrainer", "model_type": "causal lm"}, "preference"),
         (("loss", "skipped_iterations"), {"model_name_or_path": "facebook/opt-1.3b"}, "sft"),
@@ -120,3 +124,11 @@ def test_what_answers_are_scored_by_that_have_targets_makes_it_supervised(score:
 
 def test_a_reward_beside_such_a_score_still_makes_it_an_agent() -> None:
     assert kind_of_run(["loss", "reward", "eval_mae"], Settings()) == "rl"
+
+
+@pytest.mark.parametrize("score", ["valid_hit@10", "val_ndcg", "R@1", "test_recall@20", "mrr"])
+def test_pairs_are_of_items_where_items_are_ranked(score: str) -> None:
+    pairs = [canonical("pair_acc"), canonical("valid_pair_acc"), "margin"]
+    assert kind_of_run(["loss", *pairs], Settings()) == "preference"
+    assert kind_of_run(["loss", *pairs, canonical(score)], Settings()) in ("supervised", "unknown")
+    assert kind_of_run(["loss", *pairs, "logps/chosen", canonical(score)], Settings()) == "preference"

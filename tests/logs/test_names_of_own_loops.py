@@ -254,3 +254,10 @@ def test_a_time_of_a_batch_in_whole_seconds_is_a_time(tmp_path: Path) -> None:
 def test_a_percentage_for_each_phase_is_the_accuracy(tmp_path: Path) -> None:
     run = _read(tmp_path, {"epoch": COUNTS, "Loss": FALLS, "Train%": 100 * RISES, "Valid%": 90 * RISES})
     assert {"accuracy", "eval_accuracy"} <= run.series.keys()
+
+
+def test_values_of_an_evaluation_by_length_below_a_record_are_of_it(tmp_path: Path) -> None:
+    lines = (f"{at} L12 loss={3 / at} gn=1\n      val@12={2 / at} val@32={4 / at}\n" for at in range(1, 20))
+    (tmp_path / "train.log").write_text("".join(lines))
+    run = read_run(tmp_path / "train.log")
+    assert run["val@32"].value.tolist() == [4 / at for at in range(1, 20)]

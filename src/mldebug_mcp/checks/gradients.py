@@ -53,10 +53,9 @@ LAST_LAYERS = frozenset({"last", "output", "out", "top", "head", "classifier", "
 _RANK = regex(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
 """A process, whose gradient is that of the whole model."""
 _OF_GRADIENT = regex(
-    r"(?:.*/)?(?:(?P<log>log_?10)[ _(|‖]*|[|‖]+)(?:grad(?:ient)?|g_?norm|g|[d∂][a-z]{1,2})[|‖) _/.@\[]+"
-    r"(?P<part>[a-z]*[ _.]?\d+[\])]?)",
+    r"(?:.*/)?(?:(?P<log>log_?10)[ _(|‖]*|[|‖]+|(?=grad|g_?norm|g_t|[d∂]\w{1,4}/[d∂]|[d∂]h@))"
+    r"(?:grad(?:ient)?s?|g_?norms?|g|(?:[d∂]\w{1,4}/)?[d∂][a-z]{1,2})[|‖) _/.@\[]+(?P<part>[a-z]*[ _.]?\d+[\])]?)",
     re.IGNORECASE,
-    needs=("log", "|", "‖"),
 )
 """The size of a gradient at a layer or a place of a row, or its decimal logarithm: `log10|dx| t30`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -115,6 +116,9 @@ _OF_A_CLASS = regex(
     r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])", needs=("class", "cls", "label")
 )
 """A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
+
+CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
+"""What the name of a mean cross-entropy holds."""
 
 MAX_INFORMED_LOSS_SHARE = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""

@@ -22,7 +22,10 @@ from mldebug_mcp.knowledge.catalogue import Entry
 _SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMGT])(?:i?B|b)"
 _BYTES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 """Bytes of a unit. Source: IEC 80000-13."""
-REQUEST = regex(rf"(?i)(?:tried|failed) to allocate {_SIZE}")
+REQUEST = regex(
+    r"(?i)(?:(?:tried|failed|unable) to|could not|cannot|can't) (?:alloc(?:ate)?|take|get|obtain|reserve|grab) "
+    rf"{_SIZE}"
+)
 _UNUSED = regex(rf"(?i){_SIZE} is reserved by PyTorch but unallocated")
 _ALLOCATED = regex(rf"(?i){_SIZE} (?:already allocated|is allocated by PyTorch)")
 _RESERVED = regex(rf"(?i){_SIZE} reserved in total")

@@ -66,7 +66,8 @@ _RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "xaggeration")
 _RELOADED = regex(
     r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}(?:"
     r"\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b.{0,20}\bfrom\b"
-    r"|\b(?:optimi[sz]er|scheduler)\b.{0,40}\bfrom\b.{0,40}\b(?:checkpoint|ckpt|epoch|step|iteration)\b)",
+    r"|\b(?:optimi[sz]er|scheduler)\b.{0,40}\bfrom\b.{0,40}\b(?:checkpoint|ckpt|epoch|step|iteration)\b"
+    r"|\b(?:model|optim\w*|all|lr)\b.{0,20} from (?:checkpoint|ckpt)(?![A-Za-z]))",
     re.IGNORECASE,
 )
 """A line that names weights as read from a file: between records of training that is a resume."""

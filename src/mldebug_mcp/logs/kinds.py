@@ -27,11 +27,13 @@ and a first record may be a mean over the first steps. Chosen by hand; a classif
 
 _TELLING = ("task", "kind", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""
+_REWARD_MODEL = frozenset({"rm", "reward", "preference"})
+"""Words for the training of a reward model. A policy has one as well, and logs how far it is from its reference."""
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo"})),
     ("grpo", frozenset({"grpo", "rloo", "dapo", "gspo"})),
     ("ppo", frozenset({"ppo"})),
-    ("preference", frozenset({"rm", "reward", "preference"})),  # a policy has a reward model as well
+    ("preference", _REWARD_MODEL),
     ("rl", frozenset({"dqn", "sac", "td3", "a2c", "a3c", "ddpg", "trpo", "rl", "reinforcement", "qlearning"})),
     ("diffusion", frozenset({"diffusion", "ddpm", "denoising", "unet2d"})),
     ("sft", frozenset({"sft", "instruction", "finetuning"})),
@@ -98,13 +100,17 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-_OF_TARGETS = frozenset(
-    {Quantity.F1, Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.NDCG, Quantity.MRR}
-    | {Quantity.HIT_RATE, Quantity.R2, Quantity.CORRELATION, Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE}
+_RANKINGS = frozenset({Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE})
+"""What items are ranked by, besides the recall in the first k."""
+_OF_TARGETS = _RANKINGS | frozenset(
+    {Quantity.F1, Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.R2}
+    | {Quantity.CORRELATION, Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE}
     | {Quantity.ABSOLUTE_ERROR, Quantity.PERCENTAGE_ERROR}
 )
 """What answers are scored by that have a target each, and no text, picture or game."""
 
+_OF_PAIRS = frozenset({"rewards/accuracies", "rewards/margins", "margin"})
+"""What pairs are scored by, of answers that a policy writes and of items that are ranked."""
 _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accuracy"))
 """What TRL's RewardTrainer, and others, log of pairs that a model scores: how often, and by how much, the chosen answer
 has the higher score."""
@@ -112,8 +118,7 @@ has the higher score."""
 
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
     """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
-    if _OF_LABELS in metrics and "reward" not in metrics:
-        metrics = frozenset(metrics) - {"completion_length"}
+    metrics = _marks_of_a_kind(metrics)
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         is_tuned = named_kind == "pretraining" and any(name in settings for name in _OF_FINE_TUNING)
@@ -121,7 +126,7 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
         if any(name in settings for name in names):
             return kind
-    if "reward" in metrics and any(name in settings for name in _OF_POLICIES):
+    if _is_rewarded(metrics, settings):
         return "ppo" if "value_loss" in metrics else "grpo"
     for kind, marks in _MARKS:
         by_vocabulary = kind == "pretraining" and _begins_at_uniform(settings, first_loss)
@@ -133,6 +138,13 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
                 return "sft" if _tunes(settings) or _scores_completions(metrics) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
     return _by_its_kin(metrics, settings)
+
+
+def _marks_of_a_kind(metrics: Collection[str]) -> Collection[str]:
+    """Return the metrics without those that are of another thing than in the kind that they usually mark."""
+    if _OF_LABELS in metrics and "reward" not in metrics:
+        metrics = frozenset(metrics) - {"completion_length"}
+    return frozenset(metrics) - _OF_PAIRS if _ranks_items(metrics) else metrics
 
 
 def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
@@ -154,6 +166,14 @@ def _is_scored(metrics: Collection[str]) -> bool:
     return any((role := role_of(name)) is not None and role.quantity in _OF_TARGETS for name in metrics)
 
 
+def _ranks_items(metrics: Collection[str]) -> bool:
+    """Say whether items are ranked, as recommenders and search do it: pairs are then of items."""
+    roles = [role for name in metrics if (role := role_of(name)) is not None]
+    return any(
+        role.quantity in _RANKINGS or (role.quantity is Quantity.RECALL and role.part.isdigit()) for role in roles
+    )
+
+
 def _scores_completions(metrics: Collection[str]) -> bool:
     """Say whether completions of prompts are measured apart: `eval_completion_exact`, `response_nll`."""
     roles = [role for name in metrics if (role := role_of(name)) is not None]
@@ -171,6 +191,7 @@ def scores_pairs(metrics: Container[str]) -> bool:
 def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str | None:
     """Return the kind that words of the configuration name, None if there are none."""
     words = _words_of(settings)
+    words -= _REWARD_MODEL if _is_rewarded(metrics, settings) or {"reward", "kl"} <= set(metrics) else frozenset()
     kind = next((kind for kind, known in _WORDS if known & words), None)
     if (
         kind == "ppo"
@@ -183,6 +204,11 @@ def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str 
     if kind in ("supervised", "pretraining", "sft"):  # words of the model: the method may show in the metrics alone
         return next((method for method, marks in _MARKS[:5] if any(mark in metrics for mark in marks)), kind)
     return kind
+
+
+def _is_rewarded(metrics: Collection[str], settings: Settings) -> bool:
+    """Say whether a policy is rewarded for completions that it samples."""
+    return "reward" in metrics and any(name in settings for name in _OF_POLICIES)
 
 
 def _words_of(settings: Settings) -> frozenset[str]:

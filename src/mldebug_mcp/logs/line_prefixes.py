@@ -99,6 +99,23 @@ def heads_evaluation(line: str) -> bool | None:
     return None if match is None else match["eval"] is not None
 
 
+_EVALUATES = r"(?:re-?)?(?:predict|infer|evaluat|eval|scor|test|validat)[a-z]{0,5}"
+_CLOSING = regex(
+    rf"\b{_EVALUATES}(?:\.py|[- ]only|_\w{{1,20}}\.py)\b"
+    rf"|\b(?:closing|final) {_EVALUATES}\b"
+    rf"|\b{_EVALUATES}\b.{{0,60}}\b(?:weights?|checkpoints?|ckpt|best|last|final|saved|trained|frozen)\b"
+    rf"|\b(?:weights?|checkpoints?|ckpt|best|last|final|saved|trained|frozen)\b.{{0,60}}\b{_EVALUATES}\b",
+    re.IGNORECASE,
+    needs=("pred", "infer", "eval", "scor", "test", "valid"),
+)
+"""Words of a line that heads evaluations of trained weights: "predict.py --weights last", "evaluating best.pt"."""
+
+
+def heads_closing(line: str) -> bool:
+    """Say whether a line without metrics heads evaluations of weights that are trained."""
+    return _CLOSING.search(line) is not None
+
+
 def turns_in(line: str) -> list[Turn]:
     """Return where a line turns from one phase to another, in order."""
     return [Turn(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
-from mldebug_mcp.core.text import figure, quoted, shorten
+from mldebug_mcp.core.text import clean, counted, figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
-from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.builder import MAX_TEXT_LINE, MAX_TEXT_LINES, RunBuilder
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
@@ -46,10 +46,11 @@ from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, ending_in_error, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
+from mldebug_mcp.logs.settings.printed import settings_printed_in
 from mldebug_mcp.logs.settings.settings import Setting
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ _HOLDS_NO_CURVE = (
 """Logs that hold no curve by their lines, and what to do instead."""
 MIN_SHARE_OF_OTHER_SETTINGS = 0.5
 """Share of records before which a setting was another, in the list of a search. Chosen: a trial keeps its settings."""
+MAX_OWN_LAYOUT_BYTES = 1024 * 1024
+"""Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per 10 MB."""
+MIN_ADDED_VALUES = 3
+"""Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+MAX_ADDED_NAMES = 8
+"""Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -98,6 +105,8 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     is_part_of_run = "tfevents" in path.name or are_curves
     read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
+    if builder.formats == ["text"] and path.stat().st_size <= MAX_OWN_LAYOUT_BYTES:
+        run = _completed_by_layout(run, LogFile.open(path))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -108,6 +117,71 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))
     return run, builder.holds_runs
+
+
+def _completed_by_layout(run: Run, file: LogFile) -> Run:
+    """Return the run of a text of no framework with what known forms leave out of lines that come again.
+
+    Where they find nothing, that is all. Else both readings have to agree on a metric, and it is of one attempt.
+    """
+    from mldebug_mcp.logs.text.own_layout import read_own_layout
+
+    builder = RunBuilder()
+    builder.formats.append("text")
+    if not read_own_layout(file.lines(), builder):
+        return run
+    other = builder.build(str(file.path))
+    if not run.series:
+        return run if run.messages else other
+    if len(run.attempts) > 1 or run.resumes:
+        return run
+    known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
+    if not any(name in run and run[name] in known[name] for name in known) or _is_shifted(run, other):
+        return run
+    added = {name: series for name, series in other.series.items() if name not in run and _adds(series, known[name])}
+    if not added:
+        return run
+    renamed = {series.name for name in added for series in known[name]}
+    segments = (
+        replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
+        for segment in run.segments
+    )
+    kept = {name: series for name, series in run.series.items() if name not in renamed}
+    names = ", ".join(shorten(name, MAX_LOG_NAME) for name in list(added)[:MAX_ADDED_NAMES])
+    return replace(
+        run,
+        series={**kept, **added},
+        segments=tuple(segment.with_series(added, whole=len(run.segments) == 1) for segment in segments),
+        notes=(*run.notes, f"named by the words in front of their numbers (guessed): {names}"),
+    )
+
+
+def _alike(series: Series, others: Iterable[Series]) -> list[Series]:
+    """Return the metrics that have the same values at the same steps."""
+    return [
+        other
+        for other in others
+        if np.array_equal(other.value, series.value, equal_nan=True) and np.array_equal(other.step, series.step)
+    ]
+
+
+def _is_shifted(run: Run, other: Run) -> bool:
+    """Say whether a metric has the same values at other steps: the count stands below what it counts."""
+    return any(
+        len(set(own.value.tolist())) > 1
+        and np.array_equal(own.value, series.value, equal_nan=True)
+        and not np.array_equal(own.step, series.step)
+        for own in run.series.values()
+        for series in other.series.values()
+    )
+
+
+def _adds(series: Series, known: Sequence[Series]) -> bool:
+    """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
+    if known:
+        return series.role is not None and all(other.role is None for other in known)
+    last = series.name.replace("_", " ").split()[-1]
+    return len(series) >= MIN_ADDED_VALUES and not last.isdecimal() and (len(last) > 2 or series.role is not None)
 
 
 def _are_trials(run: Run) -> bool:
@@ -222,6 +296,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
     logs: dict[str, Path] = {}
+    remarks: list[Path] = []
     several = False
     wanted = "" if wanted in (place.name, *file_names(place)) else wanted
     for files in _file_groups(place.files):
@@ -229,6 +304,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
             run, holds_runs = read_log(files[0], wanted, files[1:])
         except InputError as error:
             refused.take(files[0], error)
+            remarks += files[:1]
             continue
         several = several or holds_runs
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
@@ -251,10 +327,54 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         known = (*names, *(Path(text).stem for text in names))
         own = tuple(logs[log_name] for log_name, _ in group)
         found.append(Read(name, place, _with_ranks(merged(group), group, numbers), known, several, own, is_shared))
+    if len(found) == 1 and not several:
+        found[0] = replace(found[0], run=_with_remarks(found[0].run, remarks))
     if ranks is not None and found:
         first = _first_failure_first(found[0].run, ranks, place)
         found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
+
+
+MAX_REMARK_BYTES = 20_000
+"""Bytes of a text next to a log that is read for what it says of the run. Chosen: people write less by hand."""
+_REMARKS = (".txt", ".md", ".log", ".out")
+
+
+def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
+    """Return a run with what short texts next to its log say: figures at its end without a counter, and words."""
+    from mldebug_mcp.logs.text.parsed_line import closing_figures
+
+    texts = [file for file in files if file.suffix.lower() in _REMARKS and file.stat().st_size <= MAX_REMARK_BYTES]
+    if not texts or not run.series:
+        return run
+    lines = [(file.name, number, line) for file in texts for number, line in enumerate(_lines_of(file), start=1)]
+    figures = closing_figures(line for _, _, line in lines)
+    added = {
+        name: Series(name, np.array([run.last_step]), np.array([value]))
+        for name, value in figures.items()
+        if name not in run.series
+    }
+    words = [
+        TextLine(run.first_step, number, shorten(clean(f"{name}: {line.strip()}"), MAX_TEXT_LINE))
+        for name, number, line in lines
+        if line.strip()
+    ]
+    names = ", ".join(shorten(file.name, MAX_LOG_NAME) for file in texts)
+    note = f"{names}: {counted(len(added), 'figure')} at the end of the run, and {counted(len(words), 'line')} of words"
+    whole = len(run.segments) == 1
+    return replace(
+        run,
+        series={**run.series, **added},
+        settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
+        segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
+        text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
+        notes=(*run.notes, note),
+    )
+
+
+def _lines_of(file: Path) -> list[str]:
+    with open_input(file) as opened:
+        return opened.read(MAX_REMARK_BYTES).decode("utf-8", errors="replace").splitlines()
 
 
 def _with_ranks(run: Run, group: Sequence[tuple[str, Run]], numbers: Mapping[str, int]) -> Run:

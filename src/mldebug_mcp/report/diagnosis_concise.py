@@ -39,7 +39,7 @@ _LAST_VALUES = regex(r"(?s)(?<=; )([^;:]*): [^;]*((?:; [^;:]*)*)$")
 MAX_ALSO_LOGGED = 1200
 """Characters of that line, with the values at both ends."""
 MIN_SHARE_BEYOND_ENDS = 0.3
-"""Share of its range by which a curve goes beyond its first and last values where that is said. Chosen: by hand."""
+"""Share of its range by which a curve goes beyond its ends where that is stated. Chosen: by hand."""
 LEAST_NAMED = 60
 """Characters of that line where room is short."""
 

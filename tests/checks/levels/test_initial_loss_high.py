@@ -94,3 +94,20 @@ def test_where_the_loss_is_a_sum_of_parts_the_largest_is_compared_with_a_guess(c
     )
     assert state("initial_loss_high", run) is expected
     assert state("initial_loss_high", run_of(loss=boxes + overlap + part, config={"num_classes": 3})) is State.PRESENT
+
+
+@pytest.mark.parametrize("names", [("kd_loss", "ce_loss"), ("soft_loss", "hard_loss"), ("loss_kl", "loss_cls")])
+@pytest.mark.parametrize(("first", "expected"), [(2.25, State.ABSENT), (23.0, State.PRESENT)])
+def test_a_term_for_a_teacher_comes_on_top_of_what_a_guess_has(
+    names: tuple[str, str], first: float, expected: State
+) -> None:
+    soft, hard = decay(100, 29.0), decay(100, first)
+    curves = {"loss": 0.8 * soft + 0.2 * hard, names[0]: soft, names[1]: hard}
+    run = run_of(curves, config={"num_classes": 10, "temperature": 4.0, "alpha": 0.8})
+    assert state("initial_loss_high", run) is expected
+
+
+def test_the_whole_loss_of_a_student_says_nothing_of_its_start() -> None:
+    student = run_of(loss=decay(100, 23.0), eval_teacher_accuracy={20: 0.9, 80: 0.9}, config={"num_classes": 10})
+    assert state("initial_loss_high", student) is State.UNKNOWN
+    assert state("initial_loss_high", run_of(loss=decay(100, 23.0), config={"num_classes": 10})) is State.PRESENT

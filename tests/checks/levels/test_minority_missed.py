@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
@@ -21,6 +22,19 @@ def evaluated(**metrics: list[float]) -> Run:
 def test_classes_that_are_never_found_are_seen() -> None:
     run = evaluated(recall_0=[1.0, 1.0, 0.99, 1.0, 1.0], recall_1=[0, 0, 0, 0, 0], recall_2=[0, 0.1, 0, 0.05, 0.0])
     assert state(NAME, run) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["metrics/recall({})", "val_recall[{}]", "{}/recall", "val/tpr_{}", "eval_{}_recall"])
+def test_the_name_of_a_class_stands_where_people_write_it(name: str) -> None:
+    found = {"ok": [1.0] * 5, "crack": [0.0] * 5, "pore": [0.0, 0.05, 0.0, 0.0, 0.02]}
+    curves = {name.format(label): dict(enumerate(values, 1)) for label, values in found.items()}
+    assert state(NAME, run_of({"loss": FALLING, **curves})) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["eval_recall_at_{}", "val_recall@{}"])
+def test_the_first_k_answers_are_no_classes(name: str) -> None:
+    curves = {name.format(rank): dict.fromkeys(range(1, 6), value) for rank, value in ((1, 0.04), (50, 0.97))}
+    assert state(NAME, run_of({"loss": FALLING, **curves})) is State.UNKNOWN
 
 
 def test_classes_that_are_found_in_the_end_are_not() -> None:

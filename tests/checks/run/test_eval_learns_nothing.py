@@ -56,6 +56,18 @@ def test_an_accuracy_above_that_of_a_guess_is_something(right: float, answer: St
     assert state("eval_learns_nothing", run) is answer
 
 
+@pytest.mark.parametrize(("classes", "right"), [(6, 0.43), (10, 0.3), (100, 0.12)])
+def test_what_is_above_a_guess_among_known_classes_was_learnt_before_the_first_evaluation(
+    classes: int, right: float
+) -> None:
+    evaluations = {step: 0.9 * np.log(classes) + 0.007 * step for step in range(10, 101, 10)}
+    loss = decay(100, 0.6 * np.log(classes), 0.02)  # its first record is of many steps, too
+    for share, answer in ((right, State.ABSENT), (1.1 / classes, State.PRESENT)):
+        accuracy = dict.fromkeys(evaluations, share)
+        run = run_of(loss=loss, eval_loss=evaluations, eval_accuracy=accuracy, config={"num_classes": classes})
+        assert state(NAME, run) is answer
+
+
 def _epochs(first: float, right: float = 0.1) -> list[dict[str, float]]:
     trained, losses = decay(20, first, 0.98), decay(20, 2.3, 0.1)
     return [

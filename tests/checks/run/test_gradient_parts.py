@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Scalar
@@ -107,3 +110,29 @@ def test_sizes_of_gradients_by_their_sign_are_those_of_places_and_may_be_logarit
         places = {name: np.full(20, size if "log" in name else 10**size) for name, size in sizes.items()}
         run = run_of({"loss": np.ones(20), "grad_norm": np.full(20, 0.2), **places})
         assert state("grad_fades_with_depth", run) is seen_as
+
+
+PLACES = {
+    "time": (
+        "[{at:4d}] ce 2.30 acc 0.1 gn 0.3 | dL/dh t39 {3} t30 {2} t20 {1} t10 {0} t0 1e-8 | |h|sat 0.00",
+        "dL/dh/t0",
+    ),
+    "layers": ("step {at} loss 2.30 | grad l1 {0} l2 {1} l3 {2} l4 {3} | lr 1e-3", "grad/layer1"),
+    "equals": ("step {at} loss 2.30 gnorm layer0={0} layer1={1} layer2={2} layer3={3}", "gnorm/layer0"),
+    "list": ("step {at} loss 2.30 grad norms: [{0}, {1}, {2}, {3}]", "grad norms/0"),
+}
+
+
+@pytest.mark.parametrize("style", PLACES)
+@pytest.mark.parametrize(("fades", "present"), [(2.0, True), (0.1, False)])
+def test_gradients_of_places_behind_one_word_are_read_as_a_course(
+    style: str, fades: float, present: bool, tmp_path: Path
+) -> None:
+    line, first = PLACES[style]
+    levels = [f"{0.07 * 10 ** (fades * (depth - 3)):.2e}" for depth in range(4)]
+    far = f"{0.07 * 10 ** (-4 * fades):.2e}"
+    text = "".join(line.replace("1e-8", far).format(*levels, at=20 * at) + "\n" for at in range(1, 40))
+    (tmp_path / "train.log").write_text(text)
+    run = read_run(tmp_path / "train.log")
+    assert run[first].value[0] == pytest.approx(float(far if style == "time" else levels[0]))
+    assert (state("grad_fades_with_depth", run) is State.PRESENT) is present

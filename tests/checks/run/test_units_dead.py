@@ -46,7 +46,8 @@ def test_shares_that_people_log_themselves_count(name: str) -> None:
 @pytest.mark.parametrize(("name", "dead", "alive"), [
     ("net/act2_zero_share", 0.999, 0.92), ("silent_frac/layer2", 0.95, 0.6), ("inactive_units_share", 0.95, 0.6),
     ("zero_fraction/2", 1.0, 0.92), ("layer2/zero_frac", 1.0, 0.92), ("act_zero/out", 1.0, 0.92),
-    ("train/relu_zeros/fc2", 1.0, 0.92),
+    ("train/relu_zeros/fc2", 1.0, 0.92), ("zero_frac_h1", 1.0, 0.92), ("l2/zero_ratio", 1.0, 0.92),
+    ("frac_zero_hidden0", 1.0, 0.92), ("act_zeros_h0", 1.0, 0.92), ("z1_dead_rate", 0.95, 0.6),
 ])  # fmt: skip
 def test_shares_of_units_that_give_nothing_count_under_any_name(name: str, dead: float, alive: float) -> None:
     assert state("units_dead", run_of({"loss": np.ones(12), name: np.full(12, dead)})) is State.PRESENT
@@ -55,7 +56,7 @@ def test_shares_of_units_that_give_nothing_count_under_any_name(name: str, dead:
 
 @pytest.mark.parametrize("name", [
     "zero_grad_share", "dead_groups_frac", "silent_frames_share", "frac_reward_zero_std", "zero_fraction",
-    "layer2/weight/zero_fraction", "act_zero_point", "zero_out",
+    "layer2/weight/zero_fraction", "act_zero_point", "zero_out", "zero_frac_x1", "zero_frac_label3", "zero_frac_a",
 ])  # fmt: skip
 def test_shares_of_other_things_that_are_zero_are_of_no_unit(name: str) -> None:
     assert state("units_dead", run_of({"loss": np.ones(12), name: np.ones(12)})) is State.UNKNOWN

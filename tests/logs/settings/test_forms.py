@@ -364,6 +364,14 @@ def test_the_rank_of_an_adapter_needs_no_more_than_the_name_of_its_file(tmp_path
     assert run.kind == "sft"
 
 
+def test_the_name_of_a_file_says_nothing_of_keys_in_its_sections(tmp_path: Path) -> None:
+    sections = "[train]\nsteps = 90\nbatch_size = 8\nlog_every = 1\nlr = 0.01\nseed = 1\n\n[model]\nsize = 16\n"
+    (tmp_path / "train.toml").write_text(sections)
+    run = _run(tmp_path)
+    assert run.setting("max_steps") == 90
+    assert run.setting("train_rows") is None
+
+
 def test_a_record_of_a_log_is_no_configuration() -> None:
     lines = [
         "{'loss': 0.5, 'learning_rate': 1e-5, 'epoch': 0.1, 'batch_size': 3, 'weight_decay': 0.1, 'momentum': 0.9}",
@@ -489,3 +497,31 @@ def test_a_remark_in_brackets_behind_a_number_is_no_part_of_it(line: str) -> Non
     lines = ["learning_rate = 0.2", "optim = adamw (fused)", "max_iters = 500", "batch_size = 8", line]
     printed = settings_printed_in(lines)
     assert (printed.number("vocab_size"), printed.text("optim")) == (96, "adamw (fused)")
+
+
+@pytest.mark.parametrize(("line", "settings"), [
+    ("[cfg] sgd lr 0.05 m 0.9 local_bs 64 clip 2.0 log every 10",
+     {"optim": "sgd", "learning_rate": 0.05, "momentum": 0.9, "per_device_train_batch_size": 64, "max_grad_norm": 2.0}),
+    ("task: recall after T=40 (10 symbols)  rnn-tanh h=48  adam 1e-3  bs 64  clip 5.0",
+     {"optim": "adam", "learning_rate": 1e-3, "per_device_train_batch_size": 64, "max_grad_norm": 5.0}),
+    ("10:00:00 INFO adamw lr 2e-3 wd 0.02 cosine 25 epochs bs 50",
+     {"optim": "adamw", "learning_rate": 2e-3, "weight_decay": 0.02, "num_train_epochs": 25,
+      "per_device_train_batch_size": 50}),
+    ("adamw 2.5e-3 cosine wd .05 clip 1.0",
+     {"optim": "adamw", "learning_rate": 2.5e-3, "weight_decay": 0.05, "max_grad_norm": 1.0}),
+    ("cfg: bs=96 prefetch=1 workers=0 decode=on_the_fly amp=False",
+     {"per_device_train_batch_size": 96, "num_workers": 0}),
+    ("[dist] world_size=4 backend=gloo bucket_cap=25MB", {"world_size": 4}),
+    ("[data] 7416 chunks x 48 tokens, 1 epoch = 618 steps @ bs 12", {"steps_per_epoch": 618}),
+])  # fmt: skip
+def test_a_line_of_words_that_names_an_optimizer_or_a_size_holds_settings(
+    line: str, settings: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / "train.log").write_text(line + "\n" + "".join(f"step {at} loss {3 / at}\n" for at in range(1, 20)))
+    run = read_run(tmp_path / "train.log")
+    assert {name: run.settings[name].value for name in settings} == settings
+
+
+@pytest.mark.parametrize("line", ["adam 3 layers 4 heads", "step 10 loss 2.0 sgd lr 0.1 m 0.9 bs 3", "sgd 40 steps"])
+def test_a_line_that_measures_or_names_an_optimizer_alone_holds_no_settings(line: str) -> None:
+    assert not {"learning_rate", "max_steps"} & settings_printed_in([line, "step 1 loss 2"]).keys()

@@ -21,6 +21,9 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         ("training/max_norm", "max_grad_norm"),
         ("gradient_clip_val", "max_grad_norm"),
         ("model.hidden_size", "hidden_size"),
+        ("train/model/dim", "hidden_size"),
+        ("lora_dim", "lora_r"),
+        ("train/data/size", "train_rows"),
         ("eval_batch_size", "per_device_eval_batch_size"),
         ("train_micro_batch_size_per_gpu", "per_device_train_batch_size"),
         ("num_iters", "max_steps"),
@@ -39,7 +42,8 @@ def test_a_key_is_a_setting_by_its_words_in_any_case_order_and_nesting(key: str,
 @pytest.mark.parametrize(
     "key",
     ["reward_model.lr", "critic/optim/lr", "lr_scale", "warmup_lr", "loss_scale_window", "eval/steps", "logging/steps",
-     "ema/beta", "num_beams", "batch_sampler", "lr_patience", "weight_decay_norm"],
+     "ema/beta", "num_beams", "batch_sampler", "lr_patience", "weight_decay_norm",
+     "train/image/size", "data/patch/size", "model/size"],
 )  # fmt: skip
 def test_a_key_that_only_looks_like_a_setting_keeps_its_own_name(key: str) -> None:
     settings = Settings.of({key: 10})

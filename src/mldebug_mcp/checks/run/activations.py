@@ -193,8 +193,12 @@ _ZERO = frozenset({"zero", "zeros"})
 _ACTIVATED = frozenset({"act", "acts", "activation", "activations", "relu", "unit", "units", "neuron", "neurons"})
 _SHARE = frozenset({"share", "frac", "fraction", "ratio", "rate"})
 """Words that name it together, in any order."""
-_LAYERS = PARTS_OF_A_MODEL - {"weight", "bias", "input", "output", "embed", "embedding", "embeddings"}
+_LAYERS = PARTS_OF_A_MODEL - {"weight", "bias", "input", "output", "embed", "embedding", "embeddings"} | {
+    "hidden", "hid", "dense", "ffn", "l1", "l2",
+}  # fmt: skip
 """Parts whose zeros are those of their activations: weights that are pruned and empty input have zeros, too."""
+_LAYER_LETTERS = frozenset({"h", "a", "z", "l"})
+"""What formulas call a layer, by its number: `h1`."""
 MIN_DEAD_UNIT_SHARE = 0.9
 """Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
 ALL_ZERO = 0.98
@@ -209,17 +213,17 @@ def dead_share_bound(name: str) -> float | None:
     words = {piece for piece in pieces if not piece.isdecimal()}
     if _DEAD.fullmatch(name) is not None:
         return MIN_DEAD_UNIT_SHARE
-    of_activations = words - PHASES.keys() <= _ZERO | _ACTIVATED | _LAYERS | LAST_LAYERS
+    of_activations = words - PHASES.keys() <= _ZERO | _ACTIVATED | _LAYERS | _LAYER_LETTERS | LAST_LAYERS
     if of_activations and not _ACTIVATED.isdisjoint(words) and not _ZERO.isdisjoint(words):
         return ALL_ZERO  # `act_zero/fc1`: a share, as its values say
     if _SHARE.isdisjoint(words) or (_SILENT | _ZERO).isdisjoint(words):
         return None
     if not _ACTIVATED.isdisjoint(words):
         return ALL_ZERO if _SILENT.isdisjoint(words) else MIN_DEAD_UNIT_SHARE
-    if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL:
+    if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL | _LAYERS | _LAYER_LETTERS:
         return MIN_DEAD_UNIT_SHARE
     is_of_layer = len(pieces) > len(words) or not _LAYERS.isdisjoint(words)
-    return ALL_ZERO if is_of_layer and words <= _ZERO | _SHARE | _LAYERS else None
+    return ALL_ZERO if is_of_layer and words <= _ZERO | _SHARE | _LAYERS | _LAYER_LETTERS else None
 
 
 @symptom(whole=True, background=0.003, as_chosen=True)

@@ -56,6 +56,7 @@ NEAR_ENTROPY = 0.02
 """Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen: by hand."""
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
 _NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
+_AT_RANK = regex(r"@|at_?\d")
 
 Holds = NDArray[np.bool_]
 
@@ -103,9 +104,9 @@ def one_answer(run: Run) -> list[OneAnswer]:
 def recalls_by_class(run: Run) -> list[Series]:
     """Return the share that is found of each class, one series for each; empty without two named classes."""
     found: dict[str, Series] = {}
-    for series in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
-        part = series.role.part if series.role is not None else ""
-        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in series.name
+    for series in run.with_role(Quantity.RECALL, Quantity.ACCURACY, parts=True):
+        part = series.role.part if series.role is not None and series.role.phase != "train" else ""
+        is_class = part and _NO_CLASS.isdisjoint(part.split()) and _AT_RANK.search(series.name) is None
         if is_class and (series.role is None or series.role.quantity is Quantity.RECALL or part.startswith("class")):
             found.setdefault(part, series.finite)
     return list(found.values()) if len(found) > 1 else []
@@ -275,6 +276,14 @@ _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 
+def recalls_of_classes(run: Run) -> list[Series]:
+    """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
+    found = [series for series in recalls_by_class(run) if len(series) >= MIN_EVALUATIONS]
+    if len(found) > 1:
+        return found
+    return _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
+
+
 def scores_by_class(run: Run) -> list[Series]:
     """Return the IoU, Dice or F1 of each class, of the first of them that is logged for several classes."""
     for quantity in (Quantity.IOU, Quantity.DICE, Quantity.F1):
@@ -336,7 +345,7 @@ def minority_missed(run: Run) -> Evidence | None:
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """
     accuracy = share_of_right_answers(run)
-    recalls = _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
+    recalls = recalls_of_classes(run)
     if len(recalls) >= 2:
         return None if accuracy == 1 else _by_class(recalls, "recall")
     if scores := scores_by_class(run):

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 OF_MEMORY = regex(
     r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
-    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|\bMemoryError\b|"
+    r"DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
     re.IGNORECASE,
 )
 """An allocation that failed for lack of memory."""

@@ -370,7 +370,8 @@ def _no_better(run: Run, right: Series) -> Evidence | None:
         or loss[0] < MIN_UNTRAINED_LOSS_SHARE * both.start
     ):
         return None
-    guess = math.exp(-min(float(loss[0]), both.start))
+    uniform = uniform_loss(run)
+    guess = math.exp(-(min(float(loss[0]), both.start) if uniform is None else uniform))
     if late > min(MAX_POOR_ACCURACY, early + MAX_ACCURACY_GAIN, TIMES_GUESS * guess + OF_FEW_ROWS):
         return None
     return Evidence(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -31,8 +32,16 @@ from mldebug_mcp.checks.evaluation import (
     refuse_sums_of_epochs,
 )
 from mldebug_mcp.checks.learning_rate import rate_of
-from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, MAX_STARTING_PASSES, is_late, uniform_loss
+from mldebug_mcp.checks.progress import (
+    CROSS_ENTROPY,
+    LANGUAGE_MODELS,
+    MAX_LN_VOCABULARY,
+    MAX_STARTING_PASSES,
+    is_late,
+    uniform_loss,
+)
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -307,6 +316,8 @@ def is_past_start(run: Run, step: float) -> bool:
     return is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS)
 
 
+NEAR_AS_PART = 0.1
+"""Share by which a part of the loss is off a guess at first. Chosen: new weights and the first steps move it so far."""
 NEAR_SUM = 0.01
 """How near the sum of its parts is to a loss. Chosen: the digits of logs leave less."""
 MIN_FIRST_LOSS_SHARE = 0.5
@@ -340,7 +351,10 @@ def _above_mean(run: Run, explained: Series) -> Evidence | None:
 
 
 def _above_guess(run: Run) -> Evidence | None:
-    loss, uniform = _largest_part(run["loss"].finite, run), uniform_loss(run)
+    uniform = uniform_loss(run)
+    loss = part_of_guess(run, uniform)
+    if loss is None:
+        raise CannotTell("the outputs of a teacher are learnt as well, and their term has another scale")
     known = uniform is not None or run.setting("vocab_size") is not None
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
@@ -373,14 +387,27 @@ def _above_guess(run: Run) -> Evidence | None:
     return _evidence(run, _guess(uniform) if known else most, loss, uniform_guess=uniform, factor=first / uniform)
 
 
-def _largest_part(loss: Series, run: Run) -> Series:
-    """Return the largest of the parts that a loss is the sum of at its first record, or else the loss itself.
+_OF_A_TEACHER = regex(r"(?:^|[/_.])(?:teachers?|kd|distil(?:l(?:ation)?)?)(?:$|[/_.])", re.IGNORECASE)
+"""What metrics and settings of a distillation are called."""
 
-    A guess has the loss of one part: one of boxes or of routing comes on top.
+
+def part_of_guess(run: Run, uniform: float | None) -> Series | None:
+    """Return the training loss, or the part of it that a guess has the loss of: its cross-entropy.
+
+    That is the part which is named so or begins near a guess; else the largest, where the loss is the sum of its parts.
+    A term for a teacher, for boxes or for routing comes on top, whatever its scale. None where only a sum with that of
+    a teacher is logged.
     """
+    loss = run["loss"].finite
     step, whole = float(loss.step[0]), float(loss.value[0])
     terms = [series.finite for series in run.with_role(Quantity.LOSS, phase="train", parts=True)]
     parts = [(value, term) for term in terms if term.name != loss.name and (value := term.at(step)) is not None]
+    for value, term in parts:
+        near = uniform is not None and abs(value / uniform - 1) < NEAR_AS_PART
+        if near or CROSS_ENTROPY.search(term.logged_as or term.name):
+            return term
+    if any(_OF_A_TEACHER.search(name) for name in (*run.series, *run.settings)):
+        return None
     is_sum = len(parts) > 1 and abs(sum(value for value, _ in parts) - whole) < NEAR_SUM * abs(whole)
     return max(parts, key=lambda part: part[0])[1] if is_sum else loss
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import chain, pairwise
@@ -720,14 +720,10 @@ def _rises(run: Run, series: Series, onset: float, how: str, **values: float) ->
 _RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
 _FIRST = regex(rf"(?P<group>(?:[^/]+/)*){_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
 _LAST = regex(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
-_COMPUTING = r"(?:compute|forward|backward|fwd|bwd|kernel|matmul)"
-_UNIT = r"_(?:[mu]?s|sec(?:ond)?s?)"
-_TIME = regex(
-    rf"(?:.*[_/])?(?:(?:time|latency|duration)(?:{_UNIT})?|(?:{_COMPUTING}|step|iter|data)(?:_time)?{_UNIT})",
-    re.IGNORECASE,
-)
-_OF_COMPUTING = regex(rf"(?:.*[_/])?{_COMPUTING}(?:[_/].*)?", re.IGNORECASE)
-_LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
+_LISTED = regex(r"(?P<metric>.+)/(?P<rank>\d+)")
+_TIMES = frozenset({"t", "time", "times", "latency", "duration", "us", "ms", "sec", "secs", "seconds"})
+"""Words of a time that a rank takes for a step, or for a part of it."""
+_OF_COMPUTING = regex(r"compute|forward|backward|fwd|bwd|kernel|matmul", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
 MAX_EQUAL_NORM_DIFFERENCE = 1e-3
@@ -748,19 +744,38 @@ about the same level."""
 
 
 def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
-    """Return the times, throughputs and losses that are logged by rank, by metric and rank."""
+    """Return the times, throughputs and losses that are logged by rank, by metric and rank.
+
+    Lists that are as long as the ranks are many have a value for each.
+    """
     metrics: dict[str, dict[int, Series]] = defaultdict(dict)
+    lists = Counter(listed["metric"] for listed in map(_LISTED.fullmatch, run.series) if listed)
     for name in run.series:
-        match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
+        match = _FIRST.fullmatch(name) or _LAST.fullmatch(name) or _LISTED.fullmatch(name)
+        if match and match.re is _LISTED and lists[match["metric"]] != run.setting("world_size"):
+            continue
         metric = match.groupdict().get("group", "") + match["metric"] if match else ""
-        if match and (_is_time(metric) or _is_throughput(metric) or _LOSS.fullmatch(metric)):
+        if match and (_is_time(metric) or _is_throughput(metric) or _is_result(metric)):
             metrics[metric][int(match["rank"])] = run[name]
     return metrics
 
 
 def _is_time(metric: str) -> bool:
     role = role_of(metric)
-    return _TIME.fullmatch(metric) is not None and (role is None or role.quantity not in CLOCKS)
+    if role is not None:
+        return role.quantity.is_duration and role.quantity not in CLOCKS
+    return not _TIMES.isdisjoint(pieces_of(metric))
+
+
+def _is_gradient_norm(metric: str) -> bool:
+    role = role_of(metric)
+    return role is not None and role.quantity is Quantity.GRADIENT_NORM
+
+
+def _is_result(metric: str) -> bool:
+    """Say whether a metric is a loss or the norm of a gradient."""
+    role = role_of(metric)
+    return _is_gradient_norm(metric) or (role is not None and role.quantity is Quantity.LOSS)
 
 
 def _is_throughput(metric: str) -> bool:
@@ -776,6 +791,9 @@ MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
 SLOWER_IN = 0.8
 """Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
+SLOWEST_IN = 0.5
+"""Share of the records in which it is the slowest of all. Chosen: a median moves with single slow steps where all ranks
+become slow at once."""
 LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
 COMPUTES_SLOWLY = "computes_slowly"
@@ -802,7 +820,9 @@ def rank_differs(run: Run) -> Evidence | None:
 
 def _parted(run: Run) -> Evidence | None:
     """Return where gradient norms that were the same on all ranks part for good."""
-    ranks = {rank: series.finite for rank, series in by_metric(run).get("grad_norm", {}).items()}
+    by_rank = by_metric(run)
+    metric = next(filter(_is_gradient_norm, by_rank), "")
+    ranks = {rank: series.finite for rank, series in by_rank.get(metric, {}).items()}
     if len(ranks) < 2:
         return None
     steps = reduce(np.intersect1d, (rank.step for rank in ranks.values()))
@@ -817,7 +837,7 @@ def _parted(run: Run) -> Evidence | None:
     away = np.abs(norms[:, at:] - row_medians(norms[:, at:].T)).mean(axis=1)
     farthest = list(ranks)[int(np.argmax(away))]
     return Evidence(
-        f"grad_norm is the same on all {len(ranks)} ranks up to {run.place(steps[at - 1])} and differs from "
+        f"{metric} is the same on all {len(ranks)} ranks up to {run.place(steps[at - 1])} and differs from "
         f"{run.place(steps[at])} on, most on rank {farthest}",
         steps=(float(steps[at]),),
         values={"rank": farthest, "ranks": len(ranks)},
@@ -828,7 +848,7 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     """Return the one rank whose losses are not finite before any other's: averaged gradients bring them to all."""
     since = {rank: series.step[~np.isfinite(series.value)] for rank, series in ranks.items()}
     first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
-    if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
+    if not first or not _is_result(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
         return None
     step, rank = first[0]
     later = f"only from {figure(first[1][0])} on, or not at all" if len(first) > 1 else "nowhere"
@@ -846,7 +866,7 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     Of a log that begins in mid-run it is not known how they began.
     """
     losses = {rank: series.finite for rank, series in ranks.items()}
-    if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
+    if not _is_result(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None
     end = {rank: end_level(series.value) for rank, series in losses.items()}
     rank = max(end, key=lambda number: end[number])
@@ -905,6 +925,10 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     times = slow / fast if fast > 0 else np.inf
     if usual <= 0 or times < MIN_SLOW_RANK_RATIO:
         return None
+    if len(set(map(len, late.values()))) == 1:
+        slowest = np.argmax(sign * np.array(list(late.values())), axis=0) == list(late).index(rank)
+        if float(slowest.mean()) < SLOWEST_IN:
+            return None
     apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
     beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}
     apart_mostly = beyond.pop(rank) >= SLOWER_IN and max(beyond.values()) <= 1 - SLOWER_IN
@@ -924,7 +948,7 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
         f"{figure(max(others))}",
         steps=(since,),
         values={"rank": rank, "level": level[rank], "others": usual, "ranks": len(finite), "times": times}
-        | {COMPUTES_SLOWLY: float(_OF_COMPUTING.fullmatch(metric) is not None)},
+        | {COMPUTES_SLOWLY: float(_OF_COMPUTING.search(metric) is not None)},
     )
 
 
@@ -939,7 +963,7 @@ def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
 @question(
     outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
     outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
-    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
+    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*", "*/0"),
     whole=True,
 )
 def ranks(run: Run) -> Answers:

@@ -55,7 +55,8 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
+from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -109,7 +110,7 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
 
 
 _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
-"""How a score is averaged over classes, which is no part of what it is measured on."""
+"""How a score is averaged over classes, which does not say what it is measured on."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 
@@ -440,6 +441,97 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+TIME_BLOCKS = 10
+"""Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
+LEAST_TIME_RECORDS = 40
+"""Records of a time that has such a course. Chosen: a median of four stands single slow steps."""
+MIN_FALLS_SHARE = 0.05
+"""Share of the records at which a time is shorter than before. Chosen: a clock, and a sum so far, never are."""
+LEAST_FALLS_ALONE = 0.2
+"""The same where no other time is logged. Chosen: noise has up to a half."""
+MIN_SHARE_OF_TIME = 0.1
+"""Share of all times that are logged by which it has grown at the end. Chosen: less of it costs nothing to repair."""
+_TIME_UNITS = frozenset({"s", "ms", "us", "sec", "secs", "seconds", "time", "times", "latency", "duration", "t"})
+_OF_NO_STEP = frozenset(
+    {"eta", "elapsed", "wall", "clock", "total", "remaining", "since", "far", "per", "eval", "val", "test"}
+)
+_AMOUNT_WORDS = frozenset({"tokens", "length", "len", "seq", "rows", "size", "batch", "samples", "turns", "depth"})
+"""Words of what makes a step longer by design, where it grows as well."""
+
+
+def time_grows(run: Run) -> Iterator[DerivedFact]:
+    """Yield that what a part of each step takes grows all the way, while other parts keep their time.
+
+    Not this where a column of an amount grows as well, as rows that get longer make all steps longer.
+    """
+    times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
+    for name in list(times):
+        if len(times[name]) < LEAST_TIME_RECORDS or member_of_rank(name.removeprefix("mean "), 0) in run.series:
+            del times[name]  # one rank that is slow makes the mean of all grow
+    courses = {name: _block_medians(series.value) for name, series in times.items()}
+    seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
+    grown = [name for name, course in courses.items() if _grows(course)]
+    if run.kind in POLICIES or not grown or _amounts_grow(run):
+        return
+    name = max(grown, key=lambda each: float(seconds[each][-1]))
+    added = float(seconds[name][-1] - seconds[name][0])
+    falls = float(np.mean(np.diff(times[name].value) < 0))
+    others = [other for other in courses if other not in grown]
+    least_falls = MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
+    if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
+        return
+    shown = ""
+    if others:
+        steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
+        shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
+    yield DerivedFact.model_construct(
+        fact="time_grows",
+        text=(
+            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
+            f"records){shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
+        ),
+        values={"from": float(courses[name][0]), "to": float(courses[name][-1])},
+        steps=[float(times[name].step[0])],
+    )
+
+
+def _first_to_last(course: Floats) -> str:
+    return f"{figure(float(course[0]))} to {figure(float(course[-1]))}"
+
+
+def _seconds_of(time: Series) -> float:
+    """Return how many seconds the unit of a time has, by its name; 1 where that has none."""
+    words = pieces_of(time.logged_as or time.name)
+    return 1.0 if time.unit == "s" else 1e-3 if "ms" in words else 1e-6 if "us" in words else 1.0
+
+
+def _is_of_a_step(name: str, series: Series) -> bool:
+    """Say whether a column is what each step, or a part of it, takes."""
+    words = set(pieces_of(series.logged_as or name))
+    if not words.isdisjoint(_OF_NO_STEP) or is_of_ranks(re.sub(r"\d", "", name)):
+        return False
+    if series.role is not None:
+        return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)
+    return not words.isdisjoint(_TIME_UNITS)
+
+
+def _block_medians(values: Floats) -> Floats:
+    return np.array([median(block) for block in np.array_split(values, TIME_BLOCKS)])
+
+
+def _grows(course: Floats) -> bool:
+    """Say whether medians of blocks grow by a multiple, each above the one before."""
+    ordered = monotone(course) >= MIN_STEP_CORRELATION
+    return ordered and float(course[-1]) >= MIN_GROWTH_RATIO * float(course[0]) > 0
+
+
+def _amounts_grow(run: Run) -> bool:
+    """Say whether a column of an amount grows over the run: of tokens, of rows, of a length."""
+    amounts = (series.finite for name, series in run.series.items() if not _AMOUNT_WORDS.isdisjoint(pieces_of(name)))
+    courses = (_block_medians(series.value) for series in amounts if len(series) >= TIME_BLOCKS)
+    return any(course[-1] > SUM_GROWS * course[0] and monotone(course) >= MIN_STEP_CORRELATION for course in courses)
+
+
 def _scatters(series: Series) -> float:
     """Return by which share of its level a curve differs from record to record; 0 where it is not above zero."""
     return noise_on_slope(np.log(series.value)) if positive(series.value) else 0.0
@@ -583,6 +675,7 @@ ON_COURSE = 1.25
 """Times the value before by which a quantity of `_STATE` goes on. Chosen: a schedule does."""
 _STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+_LONG_TIMES = (Quantity.EPOCH_TIME, Quantity.RUNTIME, Quantity.TIME_LEFT)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
 
 
@@ -614,6 +707,68 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
         )
         if not moved:
             return
+
+
+ROWS_IN_A_ROW = 5
+"""Records whose row numbers come again in the order they had. Chosen: by chance a single one does."""
+LEAST_ROW_NUMBERS = 10
+"""Different numbers of a column that names rows. Chosen: workers, layers and tasks are fewer, and come in turn."""
+PASS_TOLERANCE = 0.02
+"""Share of a pass by which a distance is off a whole number of them. Chosen: a last batch that is dropped."""
+
+
+def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the numbers of rows which a resume begins with are those of an earlier stretch, in its order.
+
+    Not this where a pass begins anew there, or steps that were lost are made again.
+    """
+    starts = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
+    for series in (_rows_named(column) for column in run.series.values()):
+        if series is None:
+            continue
+        begins = np.searchsorted(series.step, starts).tolist() if starts else _comes_back(series)
+        found = ((at, before) for at in begins if (before := _came_before(series.value, at)) is not None)
+        if (place := next(found, None)) is None:
+            continue
+        at, before = place
+        began, again = float(series.step[before]), float(series.step[at])
+        passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
+        if again <= began or (round(passes) and abs(passes - round(passes)) < PASS_TOLERANCE * round(passes)):
+            continue
+        shown = ", ".join(map(figure, series.value[at : at + ROWS_IN_A_ROW].tolist()))
+        yield DerivedFact.model_construct(
+            fact="rows_after_resume",
+            text=(
+                f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order "
+                f"from {run.place(began)} on. Rows that were trained on come again in mid-pass, before others come."
+            ),
+            values={"began": began, "again": again},
+            steps=[again],
+        )
+        return
+
+
+def _rows_named(column: Series) -> Series | None:
+    """Return the values of a column that are whole numbers of many rows, None if they are no such."""
+    values = column.finite.value
+    if column.role is not None or len(values) < 2 * ROWS_IN_A_ROW or (values % 1 != 0).any() or (values < 0).any():
+        return None
+    return column.finite if len(np.unique(values)) >= LEAST_ROW_NUMBERS else None
+
+
+def _came_before(values: Floats, at: int) -> int | None:
+    """Return where the values from a place on came before, the last time; None where none did, or they only count."""
+    window = values[at : at + ROWS_IN_A_ROW]
+    if len(set(window.tolist())) < ROWS_IN_A_ROW or abs(monotone(window)) == 1 or at < ROWS_IN_A_ROW:
+        return None
+    earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
+    same = np.flatnonzero((earlier == window).all(axis=1))
+    return int(same[-1]) if len(same) else None
+
+
+def _comes_back(series: Series) -> list[int]:
+    """Return where the first rows of a log come again, as they do where no resume is stated."""
+    return (1 + np.flatnonzero(series.value[1 : 1 - ROWS_IN_A_ROW] == series.value[0])).tolist()
 
 
 def _is_above(before: Series, after: Series) -> bool:

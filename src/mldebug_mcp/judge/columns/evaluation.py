@@ -47,6 +47,7 @@ from mldebug_mcp.judge.columns import (
     set_scores,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
@@ -237,7 +238,7 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    stated = _served_as_training(run) or _parted_sets(run)
+    stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
     if stated is not None:
         yield stated
 
@@ -264,6 +265,38 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+MIN_CLOSING_SCORE_GAP = 0.15
+"""Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
+_OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
+
+
+def _closing_set(run: Run) -> DerivedFact | None:
+    """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return None
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)
+    if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
+        return None
+    for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
+        level = median(as_shares(tail(near)))
+        for far in columns_of(run, near.role.quantity) if near.role else ():
+            is_set = len(far) < LEAST_PAIRS and far.role is not None and (far.role.part or far.role.namespace)
+            low = float(as_shares(far.value)[-1])
+            if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < MIN_CLOSING_SCORE_GAP:
+                continue
+            return DerivedFact.model_construct(
+                fact="held_out_sets_disagree",
+                text=(
+                    f"{named(near)} ends at about {figure(level)}, with {named(losses[1])} at {figure(evaluated)} as "
+                    f"{named(losses[0])} at {figure(train)}, and {named(far)} is {figure(low)}. Either rows of the "
+                    "first set are in the training data, or the second set is of another kind."
+                ),
+                values={"train": train, "near": level, "far": low},
+                steps=[float(far.step[-1])],
+            )
+    return None
 
 
 GETS_WORSE = 1.15
@@ -400,6 +433,8 @@ FEW_ROWS = 8
 """Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
 """By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
+MIN_FEWER_RIGHT = 0.02
+"""Share of right answers that is lower where the loss is as high. Chosen: one row of fifty."""
 TIMES_AS_HIGH = 1.5
 """Times as high as with many rows at once that a loss is with few. Chosen: means of unequal batches differ less."""
 
@@ -408,13 +443,12 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
-    if not any(_rows_at_once(score)[0] for score in scores):
-        scores = columns_of(run, Quantity.LOSS, phase="eval")
-    for few in scores:
+    losses = columns_of(run, Quantity.LOSS, phase="eval")
+    for few in (*scores, *losses):
         rows, part = _rows_at_once(few)
         others = [
             many
-            for many in scores
+            for many in (*scores, *losses)
             if many.role and few.role and many.role.quantity is few.role.quantity
             and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
         ]  # fmt: skip
@@ -425,7 +459,10 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             continue
         is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
         low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
-        is_far = low > TIMES_AS_HIGH * high > 0 if is_loss else _right(many) - _right(few) >= FAR_FROM_ALL
+        if is_loss:
+            is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
+        else:
+            is_far = _right(many) - _right(few) >= FAR_FROM_ALL
         if not is_far:
             continue
         yield DerivedFact.model_construct(
@@ -438,6 +475,12 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             values={"few": low, "many": high},
         )
         return
+
+
+def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
+    """Say whether fewer answers are right with so many rows at once than with any other number, if that is logged."""
+    right = [_right(score) for score in scores if _rows_at_once(score)[0] == rows]
+    return not right or max(map(_right, scores)) - max(right) >= MIN_FEWER_RIGHT
 
 
 def _rows_at_once(score: Series) -> tuple[int, str]:

@@ -17,9 +17,9 @@ from mldebug_mcp.checks.evaluation import (
     below_baseline,
     is_auc,
 )
-from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
+from mldebug_mcp.checks.progress import CLASSES, CROSS_ENTROPY, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_level import silences_at_end
-from mldebug_mcp.checks.run.loss_start import is_past_start
+from mldebug_mcp.checks.run.loss_start import is_past_start, part_of_guess
 from mldebug_mcp.checks.run.settings import SETTINGS, places_counted, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
@@ -303,8 +303,6 @@ BEYOND_GUESS = 1.6
 """Times the loss of a guess. Chosen: overfitted models stay below."""
 _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
-_CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
-"""What the name of a mean cross-entropy holds."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
@@ -768,8 +766,11 @@ def narrow_between(run: Run) -> Iterator[DerivedFact]:
 
 def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     """Yield that the first loss is many times that of a guess, as of outputs on far too large a scale."""
-    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if uniform is None or loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
+    uniform = uniform_loss(run)
+    if uniform is None or training_loss(run, not_of=NOT_BY_LOSS) is None:
+        return
+    loss = part_of_guess(run, uniform)
+    if loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
         return
     if is_past_start(run, float(loss.step[0])):
         return
@@ -824,7 +825,7 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
     ]
     for series in losses:
         score = "eval_accuracy" if _is_evaluation(series) else "accuracy"
-        if score in run and len(run[score].finite) and _CROSS_ENTROPY.search(named(series)):
+        if score in run and len(run[score].finite) and CROSS_ENTROPY.search(named(series)):
             share = median(tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
                 most = loss_of_guess(share, MOST_CLASSES)

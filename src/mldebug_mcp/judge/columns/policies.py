@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.judge.columns.trained import weighted_parts
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED, PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -945,6 +946,48 @@ def _intervals(run: Run) -> Iterator[tuple[str, float]]:
             yield setting.key, float(setting.value)
 
 
+_FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})
+_STEP_WORDS = frozenset(
+    {"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"}
+)
+"""Words of a column that is of the first update on a batch alone, and what they stand next to."""
+MIN_MOVED_BEFORE = {Quantity.CLIP_FRACTION: 0.02, Quantity.KL: 0.002, Quantity.APPROXIMATE_KL: 0.002}
+"""What the policy has moved before any update, at least. Chosen: rounding moves it by less."""
+MIN_SHARE_OF_MOVE = 0.3
+"""Share of what it moves by in all updates on the batch. Chosen: a batch of the policy itself has none."""
+
+
+def moved_before_update(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the policy is off the one that sampled before any update on the batch, as far as in all of them.
+
+    A divergence counts where no reference is meant: next to clipped ratios, or by its name.
+    """
+    firsts: dict[Quantity, Series] = {}
+    for name, series in run.series.items() if run.kind in POLICIES else ():
+        words = pieces_of(series.logged_as or name)
+        rest = "_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS)
+        role = role_of(rest) if not _FIRST_WORDS.isdisjoint(words) else None
+        if role is not None and role.quantity in MIN_MOVED_BEFORE and len(series.finite) >= MIN_RECORDS_FOR_LEVEL:
+            firsts.setdefault(role.quantity, series.finite)
+    quantity = next((each for each in MIN_MOVED_BEFORE if each in firsts), None)
+    if quantity is None or (quantity is Quantity.KL and run.kind != "rl"):
+        return
+    first = firsts[quantity]
+    others = [series for series in columns_of(run, quantity) if series.name != first.name]
+    moved, usual = median(first.value), median(others[0].value) if others else 0.0
+    if moved < max(MIN_MOVED_BEFORE[quantity], MIN_SHARE_OF_MOVE * usual):
+        return
+    whole = f", and {named(others[0])} {figure(usual)}" if others else ""
+    yield DerivedFact.model_construct(
+        fact="moved_before_update",
+        text=(
+            f"{named(first)} is about {figure(moved)} (median of {len(first)} records){whole}. Before any update on a "
+            "batch it is the policy that sampled, so that nothing has moved: other weights, or another engine, sampled."
+        ),
+        values={"first": moved, "whole": usual},
+    )
+
+
 MIN_STALE_UPDATES = 16.0
 """Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
 FEW_EFFECTIVE = 0.5
@@ -967,3 +1010,63 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
             text=f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
             values={"oldest": oldest, "effective": share},
         )
+
+
+MOST_SYNCS = 0.67
+"""Share of the records, at most, that find the policy that samples up to date. Chosen: more often, none is old."""
+MIN_UPDATES_BEHIND = 2.0
+"""Updates by which the policy that samples is behind, from which on a sync is missing. Chosen: one is always made."""
+
+
+def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that ratios to the policy that sampled are far off in records where that policy is known to be old.
+
+    Not this where the samples are of the last update, or old and near all the same.
+    """
+    age = _policy_age(run) if run.kind in POLICIES else None
+    if age is None:
+        return
+    of_sampling = (Quantity.CLIP_FRACTION, Quantity.APPROXIMATE_KL)  # another KL may be to a reference
+    for series in columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        steps, level, updates = at_common_steps(series, age)
+        if series.role is None:
+            continue
+        far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
+        if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        yield DerivedFact.model_construct(
+            fact="old_samples_far_off",
+            text=(
+                f"{named(age)} goes up to {figure(float(updates.max()))} updates between syncs. {named(series)} is "
+                f"{figure(float(level[far].min()))} to {figure(float(level[far].max()))} in {int(far.sum())} records "
+                "of such old samples. Fresh samples have little of it."
+            ),
+            values={"oldest": float(updates.max()), "records": float(far.sum())},
+            steps=[float(steps[int(far.argmax())])],
+        )
+        return
+
+
+def _policy_age(run: Run) -> Series | None:
+    """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
+
+    Two are of one policy where the one rests and comes up to the other again and again.
+    """
+    logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    if logged:
+        return logged[0]
+    versions = [
+        series.finite
+        for series in run.series.values()
+        if "version" in pieces_of(named(series)) and len(series.finite) >= MIN_RECORDS_FOR_LEVEL
+    ]
+    counted = [
+        series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
+    ]
+    for sampling, trained in permutations(counted, 2):
+        steps, old, new = at_common_steps(sampling, trained)
+        behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1
+        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and float(behind.min()) >= 0
+        if is_synced and median(behind[syncs]) <= max(1.0, median(np.diff(new))):
+            return Series(f"{named(trained)} - {named(sampling)}", steps, behind)
+    return None

@@ -26,6 +26,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import (
     drawings_in,
+    heads_closing,
     heads_evaluation,
     names_phase,
     records_drawn_in,
@@ -408,6 +409,7 @@ class Text:
                 f"a progress bar shows the metrics that were set last: they may be up to {lag} step(s) older than the "
                 "step they are read at"
             )
+        self._records.assembler.end_closing()
         self._records.assembler.flush()
         self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()
@@ -538,6 +540,8 @@ class Text:
             self._repeated = number + 1
             return True
         message = without_prefix(line).message
+        if len(message) < MAX_HEADING and heads_closing(message):
+            self._records.head_closing()
         if len(message) >= MAX_HEADING or MAY_HOLD_NUMBER.search(message):
             return False
         evaluated = heads_evaluation(message)

@@ -109,6 +109,7 @@ def named_loss(columns: Columns) -> str | None:
         ] or losses
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
+    alone = alone or (found == ["cls_loss"] and any(_is_accuracy(name) for name in columns))
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == found[0]]
@@ -120,6 +121,12 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     rename(columns, evaluated[0], "eval_loss")
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_accuracy(name: str) -> bool:
+    """Say whether a column has the share of right answers, as classifiers log it, and detectors do not."""
+    role = role_of(name)
+    return role is not None and role.quantity is Quantity.ACCURACY and role.is_whole
 
 
 def _is_sum(columns: Columns, total: str, parts: Sequence[str], names: Mapping[str, str]) -> bool:

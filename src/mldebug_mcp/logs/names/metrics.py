@@ -293,6 +293,11 @@ COCO_SCORES = (
 """What pycocotools' COCOeval.stats holds for boxes and masks, in this order; DETR and RF-DETR log it as a list."""
 MAX_CLASSES = 32
 """Classes whose scores in a list are kept one by one. Chosen by hand."""
+_OF_RANKS = frozenset(
+    {"rank", "ranks", "local", "gpu", "gpus", "worker", "workers", "device", "devices", "node", "nodes", "host",
+     "hosts", "replica", "replicas"}
+)  # fmt: skip
+"""Words of a list that has a value for each of the processes that train together."""
 _SHARES = regex(r"(?:^|[/_.])(?:frac(?:tion)?|share|sparsity)s?(?:$|[/_.])", re.IGNORECASE)
 """What lists are called that have a share for each layer."""
 MAX_SINGLES = 200
@@ -303,6 +308,7 @@ SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 
 def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Yield the numbers of a record by name; nested mappings become `outer/inner`."""
+    of_ranks = {len(value) for key, value in values.items() if isinstance(value, list) and is_of_ranks(key)}
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
@@ -317,7 +323,7 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
         if number is not None:
             yield name, number
         elif isinstance(value, list):
-            yield from _singles_in(value) or _scores_in(name, value)
+            yield from _singles_in(value) or _of_ranks(name, value, of_ranks) or _scores_in(name, value)
 
 
 def _singles_in(values: list[object]) -> list[tuple[str, float]]:
@@ -325,6 +331,25 @@ def _singles_in(values: list[object]) -> list[tuple[str, float]]:
     singles = [single_in(value) for value in values[:MAX_SINGLES] if isinstance(value, Mapping)]
     numbers = [(single.metric, to_number(single.value)) for single in singles if single is not None]
     return [(metric, number) for metric, number in numbers if number is not None]
+
+
+def is_of_ranks(name: str) -> bool:
+    """Say whether a list of this name has a value for each rank: `local_loss`, `step_ms_per_gpu`."""
+    return not _OF_RANKS.isdisjoint(pieces_of(name))
+
+
+def member_of_rank(name: str, rank: int) -> str:
+    """Return the name of the value that one rank has in a list."""
+    return f"{name}/rank{rank}"
+
+
+def _of_ranks(name: str, values: list[object], counts: Container[int]) -> list[tuple[str, float]]:
+    """Return the values of a list by rank, and their mean: of one that is called so, or as long as one that is."""
+    numbers = [number for number in map(to_number, values) if number is not None]
+    if not 1 < len(numbers) == len(values) <= MAX_CLASSES or len(values) not in counts:
+        return []
+    by_rank = [(member_of_rank(name, rank), number) for rank, number in enumerate(numbers)]
+    return [(f"mean {name}", sum(numbers) / len(numbers)), *by_rank]
 
 
 def _scores_in(name: str, values: list[object]) -> Iterator[tuple[str, float]]:

@@ -122,7 +122,8 @@ def settings_of(key: str, within: str = "") -> tuple[Match, ...]:
     if not own or any(_is_foreign(part) for part in around):
         return ()
     context = frozenset(word for part in around for word in words_of(part))
-    found = [*_phrases(own, context, context | frozenset(words_of(within))), *_below_a_word(words, context)]
+    named = context or frozenset(words_of(within))  # a file is named for what stands in no section of it
+    found = [*_phrases(own, context, named), *_below_a_word(words, context)]
     ordered = sorted(found, key=lambda phrase: (-len(phrase.words), phrase.weak))
     return tuple(Match(phrase.name, len(phrase.words & own), phrase.weak) for phrase in ordered)
 

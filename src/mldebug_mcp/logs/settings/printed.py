@@ -16,6 +16,7 @@ from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.settings import settings_of
+from mldebug_mcp.logs.numbers import NUMBER
 from mldebug_mcp.logs.settings.settings import (
     NotAnObjectError,
     Settings,
@@ -446,7 +447,7 @@ _HEADING = regex(
     needs=("config", "param", "settings", "arguments", "args", "options"),
 )
 """A line above a block that says that settings follow: Flair's "Training Params:"."""
-_COMMON = regex(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
+_COMMON = regex(r"\b(?:lr|learning|batch|bs\b|workers\b|epochs?|optim)", re.IGNORECASE)
 MIN_ON_A_LINE = 3
 """Settings that make a line one of settings."""
 MAX_LINE_OF_PAIRS = 2000
@@ -459,11 +460,43 @@ _BRACE = regex(r"[{]")
 _ASSIGNS = regex(r"[A-Za-z_]\w{0,80} = \S")
 _IN_SOURCE = regex(r"[A-Za-z_]\w{0,80} = \S|(?:\s{2}|[\s)\]}'\"]*[)\]}'\"])")
 """A line of Python source that assigns, or goes on with a value, indented by more than a line without its prefix."""
+_OPTIMIZER = regex(
+    r"(?<![\w./-])(?P<optimizer>sgd|adam|adamw|nadam|radam|adamax|rmsprop|lion|adagrad|adadelta|adafactor|lamb|muon)"
+    r"(?![\w./-])(?:[\s(]{0,3}(?:lr\s?[=:]?\s?)?(?P<rate>\d?\.\d{1,12}(?:e-?\d{1,2})?|\d{1,3}e-?\d{1,2})(?![\w.]))?",
+    re.IGNORECASE,
+)
+"""An optimizer in a line of words, with its learning rate behind it: "adam 1e-3"."""
+_TERSE_KEYS = {
+    "lr": "learning_rate", "wd": "weight_decay", "weight decay": "weight_decay", "m": "momentum", "mom": "momentum",
+    "momentum": "momentum", "bs": "batch_size", "batch": "batch_size", "batch size": "batch_size",
+    "local_bs": "per_device_train_batch_size", "micro_bs": "per_device_train_batch_size", "clip": "max_grad_norm",
+    "warmup": "warmup_steps", "dropout": "dropout", "seed": "seed", "accum": "gradient_accumulation_steps",
+}  # fmt: skip
+"""What people write before a value in a line of words, and the setting that they mean."""
+_TERSE_PAIR = regex(
+    rf"(?<![\w./-])(?P<key>[A-Za-z_]{{1,20}}(?: (?:decay|size))?)\s?[=:]?\s?(?P<value>{NUMBER})(?![\w./]|\s?%|-\d)",
+    re.IGNORECASE,
+)
+_TERSE_COUNT = regex(
+    r"(?<![\w./-])(?P<number>\d{1,9}) (?P<unit>epochs|steps|updates|iterations|iters)\b", re.IGNORECASE
+)
+MAX_TERSE_LINE = 300
+"""Characters of such a line."""
+MAX_RATE = 10.0
+"""A learning rate. Chosen: a number behind an optimizer that is larger counts something."""
 _SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
+_WORLD_IN_PROSE = regex(r"\bworld[ _]?size\s?[:=]?\s?(?P<number>\d{1,6})(?![\w.])", re.IGNORECASE)
+_PASS_IN_PROSE = regex(
+    r"\b(?:1|one|an|per) epoch\s?(?:=|is|:)\s?(?P<number>\d{1,9}) (?:steps|batches|iterations|updates)\b"
+    r"|(?<![\w.])(?P<per>\d{1,9}) (?:steps|batches|iterations|updates) ?(?:per|/|an) ?epoch\b",
+    re.IGNORECASE,
+    needs="epoch",
+)
+"""What a line says of how many steps a pass has: "1 epoch = 618 steps"."""
 _FLOOR_IN_PROSE = regex(
     r"\bentropy of the (?:source|data|process|chain|generator)\b[^:=\d]{0,60}[:=]\s{0,3}"
     r"(?P<of>\d{1,4}\.\d{1,9}+)(?! ?bits)"
@@ -624,7 +657,7 @@ def _several_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int]:
     source, end = _source_at(lines, at)
     if source:
         return source, end
-    several = _on_a_line(lines[at])
+    several = _on_a_line(lines[at]) or _in_words(lines, at)
     is_one = several and not _measures(several)
     if is_one and is_configuration(several, once=not _line_comes_again(lines, at, several)):
         return several, at + 1
@@ -691,6 +724,26 @@ def _on_a_line(line: str) -> dict[str, object]:
     return _with_equals(line) or _between_separators(line)
 
 
+def _in_words(lines: Sequence[str], at: int) -> dict[str, object]:
+    """Return the settings of a line that names an optimizer or a rate and others: "sgd lr 0.05 m 0.9 bs 64 clip 2.0".
+
+    Its other words may be any. Not this where the line measures something, or comes again.
+    """
+    line = lines[at]
+    optimizer = _OPTIMIZER.search(line) if len(line) <= MAX_TERSE_LINE else None
+    if optimizer is None:
+        return {}
+    pairs = [(pair["key"].lower(), value_in(pair["value"])) for pair in _TERSE_PAIR.finditer(line)]
+    found: dict[str, object] = {"optimizer": optimizer["optimizer"].lower()}
+    if optimizer["rate"] and 0 < float(optimizer["rate"]) <= MAX_RATE:
+        found["learning_rate"] = float(optimizer["rate"])
+    found |= {_TERSE_KEYS[key]: value for key, value in reversed(pairs) if key in _TERSE_KEYS}
+    for count in _TERSE_COUNT.finditer(line):
+        found.setdefault("epochs" if count["unit"].lower() == "epochs" else "max_steps", int(count["number"]))
+    measures = any(is_telling(key) or canonical(key) in COUNTERS for key, _ in pairs)
+    return {} if measures or len(found) < MIN_ON_A_LINE else found
+
+
 def _with_equals(line: str) -> dict[str, object]:
     found = list(_EQUALS.finditer(line)) if line.count("=") >= MIN_ON_A_LINE else []
     if len(found) < MIN_ON_A_LINE or len(line[: found[0].start()].split()) > MAX_LABEL_WORDS:
@@ -751,6 +804,10 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
         number = int((match["number"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
+    if "world" in line.lower() and (world := _WORLD_IN_PROSE.search(line)) is not None:
+        found["world_size"] = int(world["number"])
+    if (length := _PASS_IN_PROSE.search(line)) is not None:
+        found["steps_per_epoch"] = int(length["number"] or length["per"])
     floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])

@@ -260,6 +260,8 @@ MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
 _ROWS_AT_ONCE = {("batch", "size"), ("bs",), ("bsz",), ("batchsize",)}
 """What the number of rows is called that an evaluation takes at once."""
+_TURNS = frozenset({"run", "pass", "turn", "try", "trial", "repeat", "attempt", "seed"})
+"""What counts evaluations that are made one after another."""
 MAX_BEHIND = 20
 """Evaluations behind the records that are kept, by their rows at once or their turn. Chosen: sweeps are shorter."""
 MAX_LINES_OF_BLOCK = 3
@@ -361,8 +363,20 @@ class Leftovers:
         scores = {name: value for name, value in values.items() if is_telling(name)}
         is_kept = max(rows, turn) >= 1 and bool(scores) and len(self._behind) < MAX_BEHIND
         if is_kept:
-            self._behind.append((f"again{int(turn)}" if turn else f"bs{int(rows)}", scores))
+            parts = [f"bs{int(rows)}"] * (rows >= 1) + [f"again{int(turn)}"] * (turn >= 1)
+            self._behind.append(("_".join(parts), scores))
         return is_kept
+
+    def keep_in_turn(self, lines: Sequence[Mapping[str, float]]) -> None:
+        """Keep evaluations of the last weights, those that take as many rows at once in turn."""
+        own = [
+            tuple(pair for pair in line.items() if not is_telling(pair[0]) and pair[0] not in _TURNS) for line in lines
+        ]
+        turns: Counter[object] = Counter()
+        for line, same in zip(lines, own, strict=True):
+            turns[same] += 1
+            again = {"evaluated_again": float(turns[same])} if own.count(same) > 1 else {}
+            self.left_out += not self.keeps({**line, **again})
 
     def _see_alike(self, line: Leftover, label: str) -> None:
         """Keep evaluations with one label that stand one below the other; other lines begin anew, if these are few."""
@@ -658,6 +672,11 @@ other words in it for each of these. Chosen by hand: a heading tells fewer, and 
 _LETTERS = regex(r"[A-Za-z]{3,}")
 _OF_WHOLE_EPOCH = regex(r"\bfinished\b|\[(?:avg|average|mean)\]", re.IGNORECASE, needs=("finished", "[a", "[mean"))
 """Words of a line that tells means over an epoch: "Finished Epoch[ 3 of 9]: ..." (CNTK), "[Epoch 3/9][Avg]"."""
+MIN_EVALUATIONS_BEHIND = 2
+"""Evaluations under the heading of a closing one that are compared with each other. Chosen: one is a result."""
+_AGAIN = regex(r"(?:run|pass|turn|try|trial|repeat|repetition|attempt|time|seed)\s?#?\d{1,3}", re.IGNORECASE)
+"""Labels of evaluations that are made one after another."""
+_OF_TRAINING_ROWS = regex(r"\btrain", re.IGNORECASE)
 MAX_EVALUATIONS_ALONE = 100_000
 """Evaluations in a log of nothing else that are kept. Chosen: a run has fewer."""
 MIN_INTERVALS_BEFORE = 3
@@ -725,6 +744,7 @@ class Assembler:
         self._in_heading: set[str] = set()  # what the line of the open heading tells itself
         self._below_heading: Mapping[str, object] = {}  # the dict that a heading counted last
         self._own_labels: set[str] = set()  # those whose lines are series of their own
+        self._closing: list[tuple[int, Parsed]] | None = None  # lines under the heading of a closing evaluation
 
     @property
     def epoch(self) -> float | None:
@@ -758,6 +778,10 @@ class Assembler:
         """Take a line that was parsed."""
         if self.ranks.echoes(parsed):
             return
+        if self._closing is not None and parsed.telling and not (parsed.counters.values or parsed.counters.batch):
+            self._closing.append((number, parsed))
+            return
+        self._take_closing()
         self._count_of_the_run(parsed)
         self._mark_second_pass(parsed)
         batch = parsed.counters.batch
@@ -773,6 +797,36 @@ class Assembler:
             self._add_loss_so_far(parsed)
             self._end_pass(as_shown=not parsed.evaluation and bool(parsed.counters.values or batch))
         self._take(number, parsed)
+
+    def begin_closing(self) -> None:
+        """Take note of a line that heads evaluations of trained weights: what stands below may be no record."""
+        self._take_closing()
+        self._closing = [] if self._has_records else None
+
+    def _take_closing(self) -> None:
+        """Take the lines under such a heading as any others: training goes on behind them."""
+        lines, self._closing = self._closing or [], None
+        for number, parsed in lines:
+            self.take(number, parsed)
+
+    def end_closing(self) -> None:
+        """Keep the lines under such a heading as evaluations of the last weights, where they are several.
+
+        Those of training rows, or of a set that is named, are compared with no others.
+        """
+        lines = self._closing or []
+        for _, line in lines:
+            if _OF_TRAINING_ROWS.search(line.counters.rest):
+                line.label = line.label or "rows of training"
+        again = [line for _, line in lines if not line.label or _AGAIN.fullmatch(line.label)]
+        if len(again) < MIN_EVALUATIONS_BEHIND:
+            self._take_closing()
+            return
+        self._closing = None
+        self._leftovers.keep_in_turn([line.metrics for line in again])
+        for number, line in lines:
+            if line not in again:
+                self.take(number, line)
 
     def _end_pass(self, *, as_shown: bool) -> None:
         """Leave an evaluation that is under way.
@@ -1041,6 +1095,7 @@ class Assembler:
 
     def flush(self) -> None:
         """Give the open record to the builder."""
+        self._take_closing()
         if self.holds_record:
             if self._rounded_block and "step" in self._counters:
                 self._rounded.take(self._builder.rows, self._counters["step"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,10 +23,12 @@ from mldebug_mcp.logs.names.metrics import (
     factor_in,
     is_known,
     is_measured,
+    is_of_ranks,
     is_pace,
     is_phase_alone,
     is_telling,
     may_hold_names,
+    member_of_rank,
     phase_alone,
     set_of,
 )
@@ -166,6 +168,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     named: set[str] = set()
     shared, turns = "", turns_in(line)
     carried = leads = again_here = False
+    of_ranks = {len(_BETWEEN.split(found["listed"])) for found in _lists_of_ranks(line)}
     found: list[_Found] = []
     without_unit_until = -1
     for match in _pairs(line):
@@ -179,7 +182,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
-        mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
+        mean = _mean_behind(line, match, phrase) if of_evaluation else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
             lost, rest = parse_number(failed["number"]) or math.nan, failed["rest"]
@@ -194,12 +197,9 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
-        classes = _by_class(line, match, name)
+        classes = _members(line, match, name, of_ranks)
         name, number = _measured(line, match, name, number)
-        both = _OF_TWO.fullmatch(name) if match["mean"] else None
-        if both:  # "time (data): 0.365 (0.002)"
-            name = both["first"]
-            record.setdefault(both["second"], float(match["mean"]))
+        name = _with_number_in_brackets(record, line, match, name)
         known = canonical(name)
         carried = carried and not ((role := role_of(name)) and role.quantity in OF_UPDATES)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
@@ -213,9 +213,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         record.setdefault(name, number)
         found.append(_Found(name, number, match.start(), match.end()))
         record |= classes
-    if len(found) > len({pair.name for pair in found}):
-        record = _with_repeated(line, record, found)
-    return {**_by_unit_alone(line, record), **record} if record else record
+    return _with_heads(line, record, found)
 
 
 def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
@@ -239,6 +237,36 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
             name = evaluation_name(name) if names_evaluation(head) else f"{head} {name}"
         apart.setdefault(name, pair.number)
     return {**{name: number for name, number in record.items() if name not in first}, **apart}
+
+
+_NUMBERED = regex(r"(?:(?P<head>.*\S)[ /])?(?P<stem>[A-Za-z_@.]{1,12})(?P<number>\d{1,4})")
+
+
+def _with_heads(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line with what heads them, and those that have a unit alone."""
+    if len(found) > len({pair.name for pair in found}):
+        record = _with_repeated(line, record, found)
+    elif len(found) > 2:
+        record = _by_place(record, found)
+    return {**_by_unit_alone(line, record), **record} if record else {}
+
+
+def _by_place(record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line, those of a numbered place with the words that head the first of its kind.
+
+    So "dL/dh t39 0.07 t30 0.002 t0 3e-8" has the names `dL/dh/t39`, `dL/dh/t30` and `dL/dh/t0`.
+    """
+    heads: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for pair in found:
+        place = _NUMBERED.fullmatch(pair.name)
+        head = place["head"] or heads.get(place["stem"], "") if place else ""
+        if place is None or not head or is_known(pair.name):
+            continue
+        heads = {place["stem"]: head}
+        stem = "layer" if place["stem"] in "lL" else place["stem"]  # "l2" is a norm, too
+        names[pair.name] = f"{head}/{stem}{place['number']}"
+    return {names.get(name, name) if len(names) > 2 else name: number for name, number in record.items()}
 
 
 def _head_of(part: str) -> str:
@@ -314,6 +342,29 @@ def _is_between_bars(line: str, match: re.Match[str]) -> bool:
     return _REST_OF_PART.fullmatch(rest) is not None and may_hold_names(line)
 
 
+def _mean_behind(line: str, match: re.Match[str], phrase: str) -> str | None:
+    """Return the number in brackets behind a value of an evaluation, where it is the mean so far."""
+    is_other = match["whole"] or _is_share_behind(line, match) or _is_change(phrase, match["mean"])
+    return None if is_other else match["mean"]
+
+
+def _with_number_in_brackets(record: dict[str, float], line: str, match: re.Match[str], name: str) -> str:
+    """Return the name of a value, and record what stands in brackets behind it where that is another measure."""
+    both = _OF_TWO.fullmatch(name) if match["mean"] else None
+    if both:  # "time (data): 0.365 (0.002)"
+        record.setdefault(both["second"], float(match["mean"]))
+        return both["first"]
+    if is_phase_alone(name) and _is_share_behind(line, match):
+        record.setdefault(f"{name}_2", float(match["mean"]) / 100)
+    return name
+
+
+def _is_share_behind(line: str, match: re.Match[str]) -> bool:
+    """Say whether a percentage in brackets stands behind a number that is none: another measure, "val 2.9 (45.0%)"."""
+    behind = line[match.end("mean") : match.end("mean") + 2].strip() if match["mean"] else ""
+    return behind[:1] == "%" and (match["unit"] or "").strip() != "%"
+
+
 def _is_of_set(match: re.Match[str]) -> bool:
     """Say whether a number with decimals stands behind a phase and the name of a part: "dev legal 2.48"."""
     return "." in match["number"] and not (match["unit"] or match["open"]) and set_of(match["name"]) != ""
@@ -353,7 +404,11 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
         name, number = name[: scale.start()], number * float(scale[1])
     if match["whole"] and float(match["whole"]) and not _OF_DATA.fullmatch(name):
         number /= float(match["whole"])
-    if match["open"] == "[" and is_telling(name) and len(several := _listed(line, match.start("number"))) > 1:
+    if (
+        match["open"] == "["
+        and canonical(name) not in (*COUNTERS, Quantity.LEARNING_RATE)
+        and len(several := _listed(line, match.start("number"))) > 1
+    ):
         name, number = f"mean {name}", float(np.nanmean(several)) if np.isfinite(several).any() else math.nan
     return _in_units(name, number, (match["unit"] or "").strip())
 
@@ -376,14 +431,19 @@ def _listed(line: str, start: int) -> list[float]:
     return (parse_numbers(inside) if closed else None) or []
 
 
-def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
-    """Return a list of scores as those of classes, numbered from 0; one that no row has is NaN, and left out."""
-    role = role_of(name) if match["open"] == "[" else None
-    if role is None or not role.quantity.higher_is_better or not is_telling(name):
+def _members(line: str, match: re.Match[str], name: str, of_ranks: Container[int]) -> dict[str, float]:
+    """Return the values of a list one by one: by rank, else numbered from 0 as those of classes are.
+
+    A score that no row has is NaN, and left out.
+    """
+    if match["open"] != "[" or canonical(name) in (*COUNTERS, Quantity.LEARNING_RATE):
         return {}
-    scores = _listed(line, match.start("number"))
-    several = 1 < len(scores) <= MAX_CLASSES
-    return {f"{name}/{at}": score for at, score in enumerate(scores) if several and not math.isnan(score)}
+    values = _listed(line, match.start("number"))
+    if not 1 < len(values) <= MAX_CLASSES:
+        return {}
+    if len(values) in of_ranks:
+        return {member_of_rank(name, rank): value for rank, value in enumerate(values)}
+    return {f"{name}/{at}": value for at, value in enumerate(values) if not math.isnan(value)}
 
 
 def evaluation_name(name: str) -> str:
@@ -804,6 +864,8 @@ _FORMS = (
     # Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7".
     _Form("..", "",
           r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))"),
+    # The first of several rows, or of another list: "chunk[0]=6792".
+    _Form("]", r"_\1", r"(?<=[a-z_])(?<!epoch)(?<!rank)(?<!gpu)\[(\d{1,3})\](?=\s?=\s?[-+.\d])"),
     # How far down a ranking is looked: "NDCG(k=20): 0.25".
     _Form("(", r"@\1", r"(?<=[a-z1]) ?\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])"),
     # How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25".
@@ -892,9 +954,50 @@ def _rules(forms: Iterable[_Form]) -> list[tuple[str, re.Pattern[str], Meant]]:
 _RULES, _LAST_RULES = _rules(_FORMS), _rules(_LAST_FORMS)
 
 
+_NAMES_RANKS = regex(r"rank|local|gpu|worker|device|node|host|replica|\b[rg]0", re.IGNORECASE)
+_LIST = regex(
+    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+(?: [A-Za-z][\w./-]{{0,30}}+){{0,3}})\s?[:=]?\s?(?P<open>[\[(]?)\s?"
+    rf"(?P<listed>{NUMBER}(?P<between>,\s{{0,2}}|\s{{1,3}}|\s?[/|;]\s?)"
+    rf"{NUMBER}(?:(?P=between){NUMBER}){{0,{MAX_CLASSES - 2}}})(?!\w|[/|;]?\s?{NUMBER})\s?(?P<close>[\])]?)",
+    re.IGNORECASE,
+)
+_A_RANK = r"(?:rank|gpu|r|g)_?"
+_RANK_BY_RANK = regex(
+    rf"(?<![\w/.-])(?P<name>[A-Za-z][\w./-]{{0,60}}+)\s?[:=]?\s?(?P<open>[\[(]?)"
+    rf"(?P<values>{_A_RANK}0\s?[:= ]\s?{NUMBER}"
+    rf"(?:[\s,|;]{{1,3}}{_A_RANK}\d{{1,3}}\s?[:= ]\s?{NUMBER}){{1,{MAX_CLASSES - 1}}})(?P<close>[\])]?)(?![\w.])",
+    re.IGNORECASE,
+)
+_OF_A_RANK = regex(rf"{_A_RANK}\d{{1,3}}\s?[:= ]\s?", re.IGNORECASE)
+_BETWEEN = regex(r"[\s,/|;]+")
+
+
+def _lists_of_ranks(line: str) -> list[re.Match[str]]:
+    """Return the lists of a line that have a value for each rank: called so, or as long as one that is."""
+    if _NAMES_RANKS.search(line) is None:
+        return []
+    lists = [(found, len(_BETWEEN.split(found["listed"]))) for found in _LIST.finditer(line)]
+    counts = {count for found, count in lists if is_of_ranks(found["name"])}
+    return [found for found, count in lists if count in counts and bool(found["open"]) == bool(found["close"])]
+
+
+def _ranks_in_brackets(line: str) -> str:
+    """Write lists with a value for each rank alike: "ms r0 0.5 r1 0.7" and "ms/rank 0.5/0.7" as "... [0.5, 0.7]"."""
+    if _NAMES_RANKS.search(line) is None:
+        return line
+    line = _RANK_BY_RANK.sub(
+        lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}",
+        line,
+    )
+    for found in reversed(_lists_of_ranks(line)):
+        inside = ", ".join(_BETWEEN.split(found["listed"]))
+        line = f"{line[: found.start()]}{found['name']}=[{inside}]{line[found.end() :]}"
+    return line
+
+
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
-    line = _by_rules(_RULES, _terse(line))
+    line = _by_rules(_RULES, _terse(_ranks_in_brackets(line)))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
     if "(" in line or _COUNTS_ROWS.search(line):

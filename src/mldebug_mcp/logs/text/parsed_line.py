@@ -6,7 +6,7 @@ It may be a drawing of a bar, a printed dict, a printed history, or counters and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import islice
 
@@ -87,7 +87,7 @@ _NO_MEASURE = regex(
 """What an evaluation takes, and to be made of."""
 _LABEL = regex(
     r"[\s|:,*=#>-]{0,20}+(?:\[(?P<inside>[A-Za-z][^\[\]:=|,]{1,50})(?:,[^\[\]]{0,60})?\]"
-    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3}) ?[|:](?![|:]))"
+    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3})(?: \([^()]{1,40}\))? ?[|:](?![|:]))"
     r"[\s:|>-]{1,8}(?=[A-Za-z])(?!nan\b|inf\b|none\b)(?=.{0,1000}[\d%)\]][\s,;|-]{0,20}$)",
     re.IGNORECASE,
     needs=("[", "|", ":"),
@@ -127,7 +127,7 @@ class Parsed:
 
 
 _GOES_ON = regex(
-    rf"\s{{2,80}}(?:[A-Za-z][\w/.-]{{0,40}}+(?: [a-z]{{1,20}})?\s?[:=]?\s?{NUMBER}%?s?"
+    rf"\s{{2,80}}(?:[A-Za-z][\w/.@-]{{0,40}}+(?: [a-z]{{1,20}})?\s?[:=]?\s?{NUMBER}%?s?"
     r"\s{0,3}(?:[,;|]\s{0,3})?+){2,40}+",
     re.IGNORECASE,
 )
@@ -216,6 +216,17 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
 
+def closing_figures(lines: Iterable[str]) -> dict[str, float]:
+    """Return what lines without a counter give of metrics: those of a set that is named with its name in front."""
+    found: dict[str, float] = {}
+    for line in lines:
+        parsed = parse_line(line)
+        if parsed.telling and not (parsed.counters.values or parsed.counters.batch):
+            head = f"{parsed.label}/" if parsed.label else ""
+            found = {f"{head}{name}": value for name, value in parsed.metrics.items()} | found
+    return found
+
+
 def lines_joined(line: str) -> list[str]:
     """Return the lines that a bar, which ends in no line end, has joined; [] where only one of them tells anything.
 
@@ -290,11 +301,26 @@ def _without_asides(line: str) -> str:
     return _ASIDE.sub("", line) if "(" in line else line
 
 
+_FINAL_OF_SET = regex(
+    r"\W{0,8}final[\s,:-]{1,4}(?=(?P<set>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3})(?: \([^()]{1,40}\))?\s?:\s)",
+    re.IGNORECASE,
+)
+"""The first word of a line that gives the figures of a set at the end: "final  cohort B: logloss 1.37 auc 0.75"."""
+_OF_THE_RUN = frozenset(
+    {"results", "result", "metrics", "scores", "performance", "model", "epoch", "step", "loss", "evaluation",
+     "validation", "val", "valid", "train", "training", "checkpoint", "weights", "summary", "stats", "report"}
+)  # fmt: skip
+"""Words of what a line calls final without naming a set: it says again what the last record does."""
+
+
 def _without_prose(line: str) -> str:
     """Return a line up to where it repeats an earlier record ("best loss so far", "improved from").
 
-    One of several evaluations of the same weights repeats none: "final - pass 2/4 val_loss=0.45".
+    One of several evaluations of the same weights repeats none: "final - pass 2/4 val_loss=0.45". Nor does one of a set
+    of its own: "final cohort B: auc 0.75".
     """
+    if (final := _FINAL_OF_SET.match(line)) is not None and _OF_THE_RUN.isdisjoint(final["set"].lower().split()):
+        return line[final.end() :]
     prose = _PROSE.search(line) if any(map(line.lower().__contains__, _HINTS_OF_PROSE)) else None
     return line if prose is None or PASS_OF_SAME.search(line) else line[: prose.start()]
 
@@ -466,6 +492,10 @@ _MARK = regex(rf"[:=]\s{{0,4}}{_CALL}\[\s{{0,80}}{_CALL}(?:{NUMBER}|None|null)[\
 """What follows a name where a list of numbers begins; arrays and tensors are calls."""
 _BEFORE = regex(rf"(?:^|['\"{{,;(\s])({_NAME}?)['\"]?\s{{0,4}}$")
 _ASSIGNED = regex(rf"""("{_NAME}"|'{_NAME}'|\b{_NAME}?)\s{{0,4}}[:=]\s{{0,4}}(?={_CALL}\[)""")
+_COUNTED = regex(
+    r"\b(?:step|iter\w{0,6}|it|epoch|ep|update|batch|round|episode)\W{0,4}\d|^\W{0,3}\[\s{0,8}\d", re.IGNORECASE
+)
+"""A counter in front of a list: its values are those of one record, and no history."""
 _OPEN = regex(rf"[:=]\s{{0,4}}{_CALL}\[[^\]{{}}]*$")
 
 
@@ -490,6 +520,8 @@ def opens_history(message: str) -> bool:
 
 def begins_history(message: str) -> bool:
     """Say whether a list of numbers with the name of a metric that only training or evaluation has begins in a text."""
+    if _COUNTED.search(message[: message.find("[", 1)]) is not None:
+        return False
     before = (
         _BEFORE.search(message[max(0, mark.start() - MAX_CHARACTERS_BEFORE_LIST) : mark.start()])
         for mark in _MARK.finditer(message)

@@ -419,6 +419,11 @@ class Records:
         """Take note of a line that heads an evaluation, or training again."""
         self._evaluated_from = number * evaluation
 
+    def head_closing(self) -> None:
+        """Take note of a line that heads evaluations of trained weights."""
+        self.bars.end()
+        self.assembler.begin_closing()
+
     def under_heading(self, number: int) -> bool:
         """Say whether a line stands below the heading of an evaluation."""
         return self._evaluated_from > max(0, number - BELOW_HEADING)

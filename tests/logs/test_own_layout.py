@@ -1,0 +1,92 @@
+"""Texts in which no known form finds a metric: numbers are read by where they stand in lines that come again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.logs.test_lines_of_ones_own import read
+
+from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.errors import InputError
+
+STEPS = range(1, 13)
+FORMS = {
+    "slashes": ("{step:>6,}  tr {loss:.4f}/{acc:.3f}  te {dev:.4f}/{dev_acc:.3f}  w {norm:.2f}\n", 100, "step"),
+    "letters": ("u{step:03} trn {loss:.4f} held-out {dev:.4f} | spare {norm:.2f}\n", 10, "step"),
+    "percent": (
+        "{step:02}  tr {loss:.4f} ({percent:.1f}%)\n    val {dev:.4f} ({percent:.1f}%)   w {norm:.2f}\n",
+        1,
+        "step",
+    ),
+    "blocks": ("--- pass {step}\n    trn {loss:.4f}\n    val {dev:.4f}\n    w {norm:.2f}\n", 1, "epoch"),
+    "sections": ("round {step}\n fit\n   nats {loss:.4f}\n tune\n   nats {dev:.4f}\n w {norm:.2f}\n", 1, "epoch"),
+    "bare": ("{step}  {loss:.4f}\nvalid {dev:.4f}  at {norm:.2f}\n", 20, "step"),
+    "columns": ("| {step} | {loss:.4f} | {dev:.4f} | {norm:.2f} |\n", 20, "step"),
+}
+HEADS = {"columns": "# my run\n\n- sgd, rate .1\n\n| step | train | dev | w |\n|---:|---:|---:|---:|\n"}
+
+
+def written(form: str, every: int) -> str:
+    lines = [HEADS.get(form, "a net of mine, sgd, three layers\n")]
+    for at in STEPS:
+        acc = 0.05 * at
+        lines.append(FORMS[form][0].format(
+            step=at * every, loss=3 - 0.2 * at, dev=3.1 - 0.2 * at, acc=acc, dev_acc=acc, percent=100 * acc,
+            norm=40 + at,
+        ))  # fmt: skip
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_losses_of_a_layout_of_ones_own_are_read_with_their_steps(tmp_path: Path, form: str) -> None:
+    _, every, unit = FORMS[form]
+    run = read(tmp_path, written(form, every))
+    assert run.step_name == unit
+    assert run["loss"].step.tolist() == [every * at for at in STEPS]
+    assert run["loss"].value.tolist() == pytest.approx([3 - 0.2 * at for at in STEPS], abs=1e-4)
+    assert run["eval_loss"].value.tolist() == pytest.approx([3.1 - 0.2 * at for at in STEPS], abs=1e-4)
+    assert any(series.value[-1] == 52 for series in run.series.values())
+    assert any("guessed" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("form", ["slashes", "percent"])
+def test_the_share_behind_a_loss_is_the_accuracy_of_its_phase(tmp_path: Path, form: str) -> None:
+    run = read(tmp_path, written(form, FORMS[form][1]))
+    assert run["accuracy"].value[-1] == pytest.approx(0.6)
+    assert run["eval_accuracy"].value[-1] == pytest.approx(0.6)
+
+
+def test_groups_of_a_line_keep_the_numbers_of_parts_of_one_name_apart(tmp_path: Path) -> None:
+    block = (
+        "round {at}\ntrain     {loss:.4f}\nheld      {loss:.4f}   {at}/20\n"
+        "grad      head {at}.5   body 0.25\nsize      head {at}.75   body 4\n"
+    )
+    run = read(tmp_path, "".join(block.format(at=at, loss=3 - 0.1 * at) for at in STEPS))
+    assert {run[name].value[-1] for name in ("grad head", "grad body", "size head", "size body")} == {
+        12.5,
+        0.25,
+        12.75,
+        4,
+    }
+    assert run["eval_accuracy"].value[-1] == 0.6
+
+
+def test_names_above_rows_name_their_cells_and_samples_between_them_are_passed_over(tmp_path: Path) -> None:
+    rows = "".join(f"{at}, {0.1 * at:.3f}, {at}/80, 1.5\n   > 5+{at}= -> 7$$ 12\n" for at in STEPS)
+    run = read(tmp_path, f"adder | cap 32 tokens\niter, score, at_cap, len(mean)\n{rows}")
+    assert run["score"].value[-1] == 1.2
+    assert run["at_cap"].value[-1] == 0.15
+    assert run["score"].step.tolist() == list(STEPS)
+
+
+@pytest.mark.parametrize("text", [
+    "".join(f"-rw-r--r-- 1 root root {at * 1000} Nov {at} file{at}.bin\n" for at in range(1, 20)),
+    "".join(f"chapter {at} page {at * 7}\n" for at in range(1, 20)),
+    "".join(f"{at} apples at {at}.50 each\n" for at in range(1, 20)),
+    "tr 3.1 te 3.2\ntr 3.0 te 3.1\n",
+])  # fmt: skip
+def test_a_text_that_counts_but_tells_of_no_training_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "list.log").write_text(text)
+    with pytest.raises(InputError, match="no metrics"):
+        diagnose_run(tmp_path / "list.log")
