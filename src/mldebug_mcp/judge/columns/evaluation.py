@@ -255,6 +255,8 @@ def _served_as_training(run: Run) -> DerivedFact | None:
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
         return None
+    if (parted := _were_alike(run, losses[0], near, far, (low, high))) is not None:
+        return parted
     return DerivedFact.model_construct(
         fact="held_out_sets_disagree",
         text=(
@@ -297,6 +299,28 @@ def _closing_set(run: Run) -> DerivedFact | None:
                 steps=[float(far.step[-1])],
             )
     return None
+
+
+def _were_alike(run: Run, training: Series, near: str, far: str, ends: tuple[float, float]) -> DerivedFact | None:
+    """Return that two sets which part were alike where training had learnt something: they are of one kind."""
+    steps, first, second = at_common_steps(run[near].finite, run[far].finite)
+    start = median(training.value[:LEAST_PAIRS])
+    if len(steps) < LEAST_PAIRS:
+        return None
+    before = training.where(training.step <= steps[0]).value[-LEAST_PAIRS:]
+    learnt = median(before) if len(before) else start
+    if learnt > (1 - MIN_LEARNT_LOSS_SHARE) * start or abs(second[0] - first[0]) > AS_IN_TRAINING * start:
+        return None
+    return DerivedFact.model_construct(
+        fact="alike_sets_part",
+        text=(
+            f"{named(run[near])} and {named(run[far])} are alike at {run.place(float(steps[0]))}, "
+            f"{figure(float(first[0]))} and {figure(float(second[0]))}, and end at about {figure(ends[0])} and "
+            f"{figure(ends[1])}. Sets of one kind stay together, unless rows of one are in the training data."
+        ),
+        values={"near": ends[0], "far": ends[1]},
+        steps=[float(steps[-1])],
+    )
 
 
 GETS_WORSE = 1.15

@@ -638,8 +638,8 @@ _UNNAMED_ROW = regex(
 )
 _DIGIT_IN_LINE = regex(rb"^.*\d.*$", re.MULTILINE)
 LEAST_UNNAMED, LEAST_SHARE_UNNAMED = 4, 0.5
-"""Lines of a counter and a number without a name, and their share of the lines with numbers, from which on these are
-the records of a log. Chosen: a list of weights stands among other lines."""
+"""Lines of a counter and a number without a name that make a log of such records, and their share of its lines with
+numbers. Chosen: a list of weights stands among other lines."""
 
 
 def _tells_unnamed(head: bytes) -> bool:
