@@ -386,8 +386,9 @@ def tells_kind(field: str) -> bool:
 
 
 def phase_alone(name: str) -> str:
-    """Return the phase that is all that a name says, "train" or "eval"; "" for other names."""
-    return PHASES.get(name.lower().translate(_UNMARKED), "")
+    """Return the phase that is all that a name says, "train" or "eval", as `held` alone does; "" for other names."""
+    word = name.lower().translate(_UNMARKED)
+    return "eval" if word == "held" else PHASES.get(word, "")
 
 
 def is_phase_alone(name: str) -> bool:
