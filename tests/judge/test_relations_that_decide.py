@@ -1750,3 +1750,127 @@ def test_a_ratio_of_signal_and_noise_of_exactly_zero_is_that_of_silence(name: st
 
 def test_a_ratio_of_signal_and_noise_that_passes_zero_says_nothing() -> None:
     assert "answers_with_silence" not in facts(diagnosed({"loss": FALLS, "si_sdr": np.round(-14 + STEPS / 4)}))
+
+
+IN_A_PASS = np.tile(np.arange(10.0), 8)
+
+
+@pytest.mark.parametrize(("name", "norm", "loss", "stated"), [
+    ("grad_norm", rough(2 + 0.4 * IN_A_PASS, 0.1, 1), rough(FALLS, 0.1), True),
+    ("train/gnorm", rough((2 + 0.3 * IN_A_PASS) * FALLS, 0.1, 1), rough(FALLS, 0.05), True),
+    ("|g|", rough(1 + IN_A_PASS**0.5, 0.05, 2), rough(0.5 + 0 * STEPS, 0.2), True),
+    ("grad_norm", rough(4 + 0 * STEPS, 0.3, 1), rough(FALLS, 0.1), False),
+    ("grad_norm", rough(2 + 0.4 * IN_A_PASS, 0.1, 1), rough(1 + 0.2 * IN_A_PASS, 0.05), False),  # rows in an order
+], ids=["saws", "saws and shrinks", "loss at rest", "noise", "loss saws, too"])  # fmt: skip
+def test_a_gradient_norm_that_rises_in_each_pass_is_a_sum_that_is_cleared_once_in_a_pass(
+    name: str, norm: Curve, loss: Curve, *, stated: bool
+) -> None:
+    answer = diagnosed({"loss": loss, name: norm, "epoch": np.ceil(STEPS / 10)})
+    assert ("norm_rises_in_each_pass" in facts(answer)) is stated
+    assert (leading(answer) == "missing_zero_grad") is stated
+
+
+STAGE = np.repeat([1.0, 4.0], 40)
+
+
+@pytest.mark.parametrize(("name", "size", "norm", "stated"), [
+    ("bs", 32 * STAGE, 1.5 * STAGE**0.6, True), ("n_micro", STAGE, 0.8 * STAGE, True),
+    ("batch_size", 256 * STAGE, 2 * STAGE**0.5, True),
+    ("bs", 32 * STAGE, 1.5 / STAGE**0.4, False), ("n_micro", STAGE, 0.8 + 0 * STAGE, False),
+    ("bs", 32 + 0 * STAGE, 1.5 * STAGE, False),
+])  # fmt: skip
+def test_a_gradient_norm_that_jumps_up_where_the_batch_grows_is_of_a_sum(
+    name: str, size: Curve, norm: Curve, *, stated: bool
+) -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.05), "grad_norm": rough(norm, 0.05, 1), name: size})
+    assert ("norm_rises_with_batch" in facts(answer)) is stated
+    assert (leading(answer) == "grad_accum_scaling") is stated
+
+
+@pytest.mark.parametrize(("meant", "applied", "share", "settings", "stated"), [
+    ("|lr*u|", "|w-w_prev|", 0.4, {"dtype": "torch.bfloat16"}, True),
+    ("update_norm", "applied_update_norm", 0.5, {"precision": "bf16"}, True),
+    ("|u|", "|dw|", 0.3, {}, True),
+    ("|lr*u|", "|w-w_prev|", 1.02, {"dtype": "torch.bfloat16"}, False),  # weight decay
+    ("|lr*u|", "|w-w_prev|", 0.4, {"dtype": "float32"}, False),
+])  # fmt: skip
+def test_weights_that_move_by_less_than_the_update_lose_it_to_rounding(
+    meant: str, applied: str, share: float, settings: Mapping[str, Any], *, stated: bool
+) -> None:
+    update = rough(5e-3, 0.1, 1)
+    moved = update * rough(share, 0.01, 2)
+    answer = diagnosed({"loss": rough(2.6 - STEPS / 2000, 0.03), meant: update, applied: moved}, settings=settings)
+    assert ("update_partly_lost" in facts(answer)) is stated
+    assert (leading(answer) == "low_precision_update") is stated
+
+
+@pytest.mark.parametrize("update", ["dw/w", "|dw|", "update_ratio"])
+@pytest.mark.parametrize(("after", "rate", "stated"), [
+    (4.5, 1.0, True), (0.15, 1.0, True), (1.0, 1.0, False), (4.5, 4.5, False),
+], ids=["longer", "shorter", "as before", "as the learning rate"])  # fmt: skip
+def test_updates_that_jump_at_a_resume_are_of_an_optimizer_that_begins_anew(
+    tmp_path: Path, update: str, after: float, rate: float, *, stated: bool
+) -> None:
+    lines = [f"iter {at}: loss {FALLS[at]:.4f}, lr 1e-3, {update} {4e-3 * (1 + 0.05 * NOISE[0][at]):.3e}"
+             for at in range(40)]  # fmt: skip
+    since = np.exp(-np.arange(40) / 3) if rate == 1 else np.ones(40)
+    lines += ["Resuming training from out/ckpt.pt"]
+    lines += [f"iter {at}: loss {FALLS[at]:.4f}, lr {1e-3 * rate:.1e}, {update} "
+              f"{4e-3 * after**since[at - 40] * (1 + 0.05 * NOISE[1][at]):.3e}" for at in range(40, 80)]  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    answer = diagnose_run(tmp_path / "train.log")
+    assert ("updates_jump_at_resume" in facts(answer)) is stated
+    assert not stated or leading(answer) == "resume_state_lost"
+
+
+@pytest.mark.parametrize(("written", "stated"), [
+    ("b d f z z z", True), ("a b c d e f", False), ("x y z a b c", False),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reference", "answer"), [("ref: ", "hyp: "), ("target = ", "pred   = "), ("want> ", "got>  ")]
+)
+def test_answers_that_begin_with_the_second_token_are_of_labels_that_are_shifted(
+    tmp_path: Path, written: str, reference: str, answer: str, *, stated: bool
+) -> None:
+    lines = []
+    for at in range(1, 41):
+        loss = 0.01 + 2.5 * math.exp(-at / 4)
+        lines.append(f"step {10 * at} loss {loss:.4f} lr 1e-3")
+        if at % 10 == 0:
+            lines += [f"step {10 * at} eval_loss {loss:.4f} exact_match 0.000", f"{reference}a b c d e f"]
+            lines.append(f"{answer}{'q q q q q q' if at == 10 else written}")
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    found = diagnose_run(tmp_path / "train.log")
+    assert "known_but_never_exact" in facts(found)
+    assert ("answers_begin_later" in facts(found)) is stated
+    assert (leading(found) == "label_shift_error") is stated
+
+
+@pytest.mark.parametrize(("late", "sinks", "stated"), [(0.27, 1.0, True), (0.27, 40.0, False), (0.6, 1.0, False)])
+def test_written_answers_that_get_worse_while_chosen_ones_stay_as_likely_are_against_the_pairs(
+    late: float, sinks: float, *, stated: bool
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 15)
+    answer = diagnosed(
+        {"loss": rough(0.69 - 0.2 * learnt, 0.01), "rewards/accuracies": 0.5 + 0.46 * learnt,
+         "rewards/margins": 0.5 * learnt, "logps/chosen": -16 - sinks * learnt, "logps/rejected": -6 - 4 * learnt},
+        evaluated={"gen_rubric": late + (0.7 - late) * np.exp(-np.arange(8.0))},
+        settings={"trainer": "DPOTrainer", "beta": 0.1},
+    )  # fmt: skip
+    assert ("writing_against_pairs" in facts(answer)) is stated
+    assert not stated or leading(answer) == "preference_labels_swapped"
+
+
+@pytest.mark.parametrize(("name", "evaluated", "stated"), [
+    ("x_absmax", 1.0, True), ("input_std", 1.2, True), ("x_absmax", 3.6, False), ("stem_act_std", 0.3, False),
+])  # fmt: skip
+def test_one_name_in_records_of_training_and_of_evaluation_tells_of_inputs_on_another_scale(
+    name: str, evaluated: float, *, stated: bool
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 12)
+    answer = diagnosed(
+        {"loss": rough(2.3 - 2.2 * learnt, 0.05), "acc": 0.1 + 0.9 * learnt, name: rough(4.0, 0.05, 2)},
+        evaluated={"val_loss": 2.4 + 0.02 * STEPS[:8], "val_acc": 0.28 + 0.005 * NOISE[5], name: np.full(8, evaluated)},
+        settings={"num_classes": 10},
+    )  # fmt: skip
+    assert ("inputs_differ" in facts(answer)) is stated

@@ -17,6 +17,7 @@ from tests.runs import run_of
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.diagnosis_concise import MAX_HEALTHY_CHARACTERS, concise
 from mldebug_mcp.report.diagnosis_screen import screen_lines
@@ -169,7 +170,8 @@ def test_each_quantity_that_nothing_rests_on_is_named_with_its_ends_on_one_scree
 
 def test_the_short_answer_to_a_healthy_run_gives_both_ends_of_columns_that_nothing_rests_on() -> None:
     loss = 2 * np.exp(-STEP / 60) + 0.4 + np.random.default_rng(0).normal(0, 0.02, 300)
-    columns = {"loss": loss, "eval_loss": loss + 0.01, "grad_norm": 1 + 0 * STEP, "lr": 1e-3 + 0 * STEP}
+    columns: dict[str, Floats] = {"loss": loss, "eval_loss": loss + 0.01}
+    columns |= {"grad_norm": np.ones(300), "lr": np.full(300, 1e-3)}
     words = ["oslo", "rome", "lima", "cairo", "quito", "paris", "delhi", "tokyo", "seoul", "accra", "dakar", "sofia"]
     columns |= {f"{word}_probe": np.linspace(at + 0.5, at + 1.5, 300) for at, word in enumerate(words)}
     columns |= {"oracle": np.concatenate([np.linspace(5, 9, 150), np.linspace(9, 7, 150)])}

@@ -379,3 +379,44 @@ def test_words_and_a_number_between_two_bars_of_a_record_are_a_column(tmp_path: 
     run = read(tmp_path, text)
     assert run["max gnorm"].value.tolist() == [float(f"0.2{at}") for at in EPOCHS]
     assert "it took" not in run
+
+
+@pytest.mark.parametrize(("line", "names"), [
+    ("step {0} | loss {1:.4f} | |lr*u| {2:.2e} |w-w_prev| {3:.2e} | wnorm 24.6",
+     {"update_norm(lr.u)": 1e-3, "update_norm(w-w_prev)": 4e-4, "wnorm": 24.6}),
+    ("{0} loss={1:.4f} |g|=2.5 |w|=24.6 |dw|={2:.2e}",
+     {"grad_norm": 2.5, "weight_norm": 24.6, "update_norm(dw)": 1e-3}),
+    ("iter {0}: loss {1:.4f}, |dw|/|w| {2:.2e}", {"update_ratio": 1e-3}),
+])  # fmt: skip
+def test_norms_in_bars_are_read_beside_one_another(tmp_path: Path, line: str, names: dict[str, float]) -> None:
+    run = read(tmp_path, "".join(line.format(10 * at, 2 - at / 100, 1e-3, 4e-4) + "\n" for at in range(1, 21)))
+    assert {name: run[name].value[-1] for name in names} == pytest.approx(names)
+    assert run["loss"].step.tolist() == [10 * at for at in range(1, 21)]
+
+
+@pytest.mark.parametrize(("head", "precision"), [
+    ("loaded ckpt/stage1.pt (68.2K params, dtype torch.bfloat16)", "bf16"), ("model built, dtype: float16", "fp16"),
+    ("params in dtype torch.float32", None), ("dtypes are checked", None),  # autocast may compute in another
+])  # fmt: skip
+def test_a_format_of_numbers_in_a_line_of_prose_is_a_setting(tmp_path: Path, head: str, precision: str | None) -> None:
+    run = read(tmp_path, head + "\n" + "".join(f"step {at} loss {2 - at / 100:.3f}\n" for at in range(1, 21)))
+    assert run.facts.precision == precision
+
+
+@pytest.mark.parametrize("phase", ["val", "test", "dev"])
+def test_evaluations_that_are_called_by_their_length_alone_are_losses_where_they_begin_as_the_loss(
+    tmp_path: Path, phase: str
+) -> None:
+    losses = [1.5 + 2.5 * 0.9**at for at in range(1, 41)]
+
+    def lines(times: float) -> str:
+        return "".join(
+            f"  {10 * at} loss={loss:.4f} gn=1.2\n"
+            + (f"      {phase}@12={times * loss:.4f} {phase}@96={times * loss + 0.1:.4f}\n" if at % 5 == 0 else "")
+            for at, loss in enumerate(losses, start=1)
+        )
+
+    run = read(tmp_path, lines(1.1))
+    assert run["eval_loss@12"].step.tolist() == [50 * at for at in range(1, 9)]
+    assert run["eval_loss@96"].value[0] == pytest.approx(1.1 * losses[4] + 0.1, abs=1e-3)
+    assert f"{phase}@96" in read(tmp_path, lines(0.1)).series

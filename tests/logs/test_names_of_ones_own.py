@@ -236,6 +236,14 @@ def test_a_scale_and_updates_that_were_not_applied_are_those_of_half_precision(t
     assert {"loss_scale", "skipped_iterations"} <= run.series.keys()
 
 
+@pytest.mark.parametrize("name", ["scale", "amp", "dyn_scale"])
+def test_a_bare_scale_of_powers_of_two_is_the_loss_scale_and_no_other_is(tmp_path: Path, name: str) -> None:
+    halves = np.array([float(f"{value:.6g}") for value in 65536.0 * 0.5 ** (np.arange(RECORDS) // 2)])
+    assert _logged_as(_read(tmp_path, {"xent": FALLS, name: halves}), "loss_scale") == name
+    assert "loss_scale" not in _read(tmp_path, {"xent": FALLS, name: 8 * FALLS})
+    assert "loss_scale" not in _read(tmp_path, {"xent": FALLS, "fp8/amax": FALLS, name: halves})
+
+
 def test_the_last_number_of_a_rate_of_goals_says_over_how_many(tmp_path: Path) -> None:
     role = _read(tmp_path, {"xent": FALLS, "goal_rate_last20": RISES})["goal_rate_last20"].role
     assert role is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -441,6 +441,124 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+LEAST_PASSES = 6
+"""Passes over the data in which a norm rises. Chosen: in six it does by chance once in sixty-four times."""
+LEAST_OF_A_PASS = 4
+"""Records of a pass that show how a norm goes in it. Chosen: as usual."""
+RISES_IN_A_PASS = 0.28
+"""Logarithm of the times by which a norm rises within a pass. Chosen: that of healthy runs rises by less."""
+NEARLY_ALL_PASSES = 0.9
+"""Share of the passes in which it rises. Chosen: noise rises in a half."""
+STAYS_IN_A_PASS = 0.1
+"""Logarithm of the times by which the loss rises and the rate changes within a pass at most. Chosen: by hand."""
+
+
+def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the gradient norm rises within each pass over the data and begins the next one low again.
+
+    Not this where the loss or the learning rate goes up and down with the passes, as that of rows in an order does.
+    """
+    loss = training_loss(run, LEAST_PASSES * LEAST_OF_A_PASS, not_of=POLICIES)
+    norm = next(
+        iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=LEAST_PASSES * LEAST_OF_A_PASS)), None
+    )
+    if loss is None or norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
+        return
+    rises = _rises_in_passes(run, norm)
+    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or float((rises > 0).mean()) < NEARLY_ALL_PASSES:
+        return
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
+    if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
+        return
+    yield DerivedFact.model_construct(
+        fact="norm_rises_in_each_pass",
+        text=(
+            f"{named(norm)} is {figure(math.exp(median(rises)))} times as large in the later half of a pass over the "
+            f"data as at its beginning (median), and rises in {int((rises > 0).sum())} of {len(rises)} passes. Each "
+            f"begins low again, and {named(loss)} shows none of it. Gradients of fresh rows know of no pass; a sum "
+            "that is cleared once in a pass grows within it."
+        ),
+        values={"times": math.exp(median(rises)), "passes": float(len(rises))},
+        steps=[float(norm.step[0])],
+    )
+
+
+def _moves_in_passes(run: Run, series: Series) -> float:
+    moves = _rises_in_passes(run, series)
+    return median(np.abs(moves)) if len(moves) else 0.0
+
+
+def _rises_in_passes(run: Run, series: Series) -> Floats:
+    """Return the logarithm of the times by which a curve rises within each pass, from its first quarter on."""
+    passes = passes_at(run, series.step)
+    if passes is None:
+        return np.zeros(0)
+    ends = np.ceil(passes)
+    of_passes = [np.log(series.value[ends == end]) for end in np.unique(ends)]
+    return np.array([
+        median(values[len(values) // 2 :]) - float(values[: len(values) // 4].mean())
+        for values in of_passes if len(values) >= LEAST_OF_A_PASS
+    ])  # fmt: skip
+
+
+_OF_MICRO_BATCHES = frozenset({"bs", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
+"""Words of a column that counts the rows or the micro-batches of an update."""
+RECORDS_AT_A_STAGE = 5
+"""Records of a gradient norm on both sides of a step at which a batch grows. Chosen: a median of fewer is noise."""
+OF_A_SUM = 0.8
+"""Share of the root of the times by which a batch grows, by which a sum of its gradients grows at least: those of noise
+add up as its root does, and common ones by the whole. Chosen: for what noise of few records takes."""
+
+
+def norm_rises_with_batch(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the gradient norm jumps up where a batch grows, each time, at the same learning rate and loss.
+
+    A mean over more rows has as large a gradient, or a smaller one.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=2 * RECORDS_AT_A_STAGE)), None)
+    if loss is None or norm is None or not positive(norm.value) or "loss_scale" in run:
+        return
+    for series in run.series.values():
+        column = series.finite
+        is_size = series.role is not None and series.role.quantity is Quantity.BATCH_SIZE
+        if (not is_size and _OF_MICRO_BATCHES.isdisjoint(pieces_of(series.name))) or not positive(column.value):
+            continue
+        at = 1 + np.flatnonzero(np.diff(column.value) > 0)
+        jumps = [_at_a_stage(norm, column, int(place)) for place in at[:MOST_STAGES]]
+        if (
+            not jumps
+            or len(at) >= MOST_STAGES
+            or any(jump is None or jump[1] < OF_A_SUM * math.sqrt(jump[2]) * jump[0] for jump in jumps)
+        ):
+            continue
+        shown = [(figure(jump[0]), figure(jump[1])) for jump in jumps if jump is not None]
+        yield DerivedFact.model_construct(
+            fact="norm_rises_with_batch",
+            text=(
+                f"{named(norm)} goes from about "
+                f"{', and from '.join(f'{low} to {high}' for low, high in shown)} where {named(column)} steps up, at "
+                f"{run.step_name}s {', '.join(map(figure, column.step[at].tolist()))} ({from_to(column.value)}). The "
+                "mean over more rows has a gradient as large or smaller; a sum grows with them."
+            ),
+            values={"stages": float(len(at))},
+            steps=[float(column.step[at[0]])],
+        )
+        return
+
+
+def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:
+    """Return a norm before and after a batch grows, and the times by which that grows; None where little is known."""
+    step = float(column.step[place])
+    before, after = norm.where(norm.step < step).value, norm.where(norm.step >= step).value
+    times = float(column.value[place] / column.value[place - 1])
+    if min(len(before), len(after)) < RECORDS_AT_A_STAGE or times < 2:
+        return None
+    low, high = before[-RECORDS_AT_A_STAGE:], median(after[:RECORDS_AT_A_STAGE])
+    return (median(low), high, times) if high > float(low.max()) else None
+
+
 TIME_BLOCKS = 10
 """Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
 LEAST_TIME_RECORDS = 40
@@ -674,6 +792,9 @@ MIN_STATE_JUMP_RATIO = 1.5
 ON_COURSE = 1.25
 """Times the value before by which a quantity of `_STATE` goes on. Chosen: a schedule does."""
 _STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
+_UPDATES = (Quantity.UPDATE_RATIO, Quantity.UPDATE_NORM)
+MIN_UPDATE_JUMP_RATIO = 2.0
+"""Times the longest update before by which the first is longer after the resume. Chosen: noise has far less."""
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
 _LONG_TIMES = (Quantity.EPOCH_TIME, Quantity.RUNTIME, Quantity.TIME_LEFT)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
@@ -686,10 +807,11 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
     steps |= set() if restart is None else {restart[0]}
     for step in sorted(steps)[:MOST_RESUMES]:
         pace = next((quantity for quantity in _PACE if _sides(run, quantity, step)), Quantity.STEP_TIME)
-        wanted = (*_STATE, Quantity.LOSS, Quantity.GRADIENT_NORM, *_COUNTS, pace)
+        wanted = (*_STATE, *_UPDATES, Quantity.LOSS, Quantity.GRADIENT_NORM, *_COUNTS, pace)
         sides = {quantity: pair for quantity in wanted if (pair := _sides(run, quantity, step)) is not None}
         if not sides:
             continue
+        yield from _updates_at_resume(run, sides, step)
         off_course = [quantity for quantity, pair in sides.items() if _leaves_course(quantity, *pair)]
         first = sorted(sides, key=lambda quantity: quantity not in off_course)
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
@@ -707,6 +829,37 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
         )
         if not moved:
             return
+
+
+def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Iterator[DerivedFact]:
+    """Yield that updates are far longer, or shorter, right after a resume than before, by their learning rate."""
+    rates = sides.get(Quantity.LEARNING_RATE)
+    for quantity in _UPDATES:
+        if quantity not in sides:
+            continue
+        before, after = sides[quantity]
+        old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
+        if rates is not None:
+            old = old / np.interp(before.step[-RECORDS_BEFORE_EVENT:], rates[0].step, rates[0].value)
+            new = new / np.interp(after.step[:RECORDS_BEFORE_EVENT], rates[1].step, rates[1].value)
+        times, later = float(new[0]) / median(old), median(new[1:]) / median(old)
+        is_longer = float(new[0]) >= MIN_UPDATE_JUMP_RATIO * float(old.max()) and later < times
+        is_shorter = float(new[0]) <= float(old.min()) / MIN_UPDATE_JUMP_RATIO and later > times
+        if len(new) < LEAST_PAIRS or len(old) < LEAST_PAIRS or (not is_longer and not is_shorter):
+            continue
+        by_rate = ", each divided by its learning rate" if rates is not None else ""
+        yield DerivedFact.model_construct(
+            fact="updates_jump_at_resume",
+            text=(
+                f"{named(before)} is {from_to(before.value[-RECORDS_BEFORE_EVENT:])} in the records before the resume "
+                f"at {run.place(step)} and {', '.join(map(figure, after.value[:SHOWN_AFTER].tolist()))} in the first "
+                f"after it: {figure(times)} times as long{by_rate}, and {figure(later)} times a few records later. An "
+                "optimizer whose averages begin at zero makes such updates; one that goes on makes none."
+            ),
+            values={"times": times, "later": later},
+            steps=[step],
+        )
+        return
 
 
 ROWS_IN_A_ROW = 5

@@ -1005,23 +1005,33 @@ NO_TEXT_RIGHT = 0.01
 MOST_WRONG = 0.5
 """Share of words or characters from which on a text is mostly wrong. Chosen: one wrong token in ten takes few others
 with it."""
+KNOWN_LOSS = 0.1
+"""Cross-entropy of a token from which on a third and more of all answers of ten tokens is right. Chosen: by hand."""
+_EXACT = frozenset({"exact", "em", "seq", "sequence", "sentence", "whole"})
+"""Words of a score of answers that are right in all tokens."""
 _OF_TEXTS = (Quantity.BLEU, Quantity.CHRF, Quantity.ROUGE, Quantity.METEOR)
 
 
 def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
     """Yield that the texts that the model writes are wrong, though it knows nearly each next token that it is given."""
-    perplexity = next_token_known(run)
-    if perplexity is None or run.kind in POLICIES:
+    scores = columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS)
+    perplexity, bound = next_token_known(run), KNOWN_PERPLEXITY
+    if perplexity is None and "eval_loss" in run and len(run["eval_loss"].finite):
+        perplexity, bound = run["eval_loss"].finite, KNOWN_LOSS
+        exact = columns_of(run, Quantity.ACCURACY, least=LEAST_PAIRS)
+        scores = [score for score in exact if not _EXACT.isdisjoint(pieces_of(named(score)))]
+    known = 0 if perplexity is None else true_at_end(perplexity.value <= bound)
+    if perplexity is None or not known or run.kind in NOT_BY_LOSS:
         return
-    known_from = perplexity.step[len(perplexity) - true_at_end(perplexity.value <= KNOWN_PERPLEXITY)]
-    for score in columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS):
+    known_from = perplexity.step[len(perplexity) - known]
+    for score in scores:
         later = score.where(score.step >= known_from)
         is_error = score.role is not None and score.role.quantity is Quantity.WORD_ERROR_RATE
         is_wrong = float(as_shares(score.value).min()) >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
         if len(later) < LEAST_PAIRS or not is_wrong:
             continue
         yield DerivedFact.model_construct(
-            fact="known_but_not_written",
+            fact="known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
             text=(
                 f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
                 f"ends at {figure(float(perplexity.value[-1]))}. With the right tokens before it, the model knows the "
@@ -1032,6 +1042,54 @@ def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
             steps=[float(later.step[0])],
         )
         return
+
+
+_REFERENCE = regex(
+    r"\W{0,8}(?:ref(?:erence)?|target|tgt|gold|truth|expected|want(?:ed)?|label)s?\s?[:=>]+\s{0,8}(?P<text>\S.*)",
+    re.IGNORECASE,
+)
+_HYPOTHESIS = regex(
+    r"\W{0,8}(?:hyp(?:othesis)?|pred(?:icted|iction)?|out(?:put)?|got|gen(?:erated)?|decoded|greedy|model)s?"
+    r"\s?[:=>]+\s{0,8}(?P<text>\S.*)",
+    re.IGNORECASE,
+)
+"""A line of a right answer, and one of what the model writes in its place."""
+LEAST_TOKENS = 4
+"""Tokens of a right answer whose second one tells something. Chosen: by hand."""
+
+
+def answers_begin_later(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the last answers which the log prints begin with the second token of the right ones, not the first."""
+    refs = [(line, match["text"]) for line in run.text_lines if (match := _REFERENCE.match(line.text))]
+    hyps = [(line, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
+    last = [text for line, text in hyps if line.step == hyps[-1][0].step]
+    if not refs or len(last) != len(refs):  # lines that come again are kept once
+        return
+    pairs = [(_tokens_of(ref), _tokens_of(hyp)) for (_, ref), hyp in zip(refs, last, strict=True)]
+    pairs = [(ref, hyp) for ref, hyp in pairs if len(ref) >= LEAST_TOKENS and hyp and ref[0] != ref[1]]
+    later = [(ref, hyp) for ref, hyp in pairs if hyp[0] == ref[1] and hyp[: len(ref)] != ref]
+    if not later or len(later) < len(pairs):
+        return
+    ref, hyp = (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
+    yield DerivedFact.model_construct(
+        fact="answers_begin_later",
+        text=(
+            f"at {run.place(hyps[-1][0].step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
+            f"right. In {len(later)} of {len(pairs)} such samples its first token is the second one of the right. "
+            "A model that learns the token after the next one writes so."
+        ),
+        values={"samples": float(len(later))},
+        steps=[hyps[-1][0].step],
+    )
+
+
+SHOWN_TOKENS = 8
+"""Tokens of an answer that are shown. Chosen: what a line has room for."""
+
+
+def _tokens_of(text: str) -> list[str]:
+    words = text.strip("'\"").split()
+    return words if len(words) >= LEAST_TOKENS else list("".join(words))
 
 
 # A cross-entropy that the accuracy of the same answers contradicts.
@@ -1474,7 +1532,7 @@ _OF_INPUTS = frozenset(
     | {"feat", "feats", "wave", "waveform", "audio", "signal", "frame", "frames"}
 )
 """Words for what goes into a model."""
-_SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
+_SPREADS = frozenset({"std", "var", "max", "norm", "rms", "absmax", "amax", "maxabs"})
 """Words for statistics that tell a scale."""
 _SIZES = frozenset({"len", "length", "lengths", "size", "tokens", "rows", "time"})
 """Words for what is larger in evaluation with no harm."""
@@ -1488,6 +1546,8 @@ FAR_OFF = 3.0
 source lie within it, and augmentation moves it by less."""
 OTHER_SCALE = 1.5
 """Times by which a scale differs. Chosen: augmentation changes it by less."""
+FAR_OTHER_SCALE = 2.5
+"""... where its range over training batches is wide. Chosen: by hand."""
 
 
 def inputs_differ(run: Run) -> Iterator[DerivedFact]:
@@ -1496,12 +1556,16 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
     for name, series in run.series.items():
         pieces = pieces_of(name)
         key = tuple(piece for piece in pieces if piece not in PHASES)
-        is_statistic = not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key)
+        is_statistic = not _OF_INPUTS.isdisjoint(key) and not (STATISTICS.keys() | _SPREADS).isdisjoint(key)
         is_empty = _is_empty_share(key) and run.kind not in NOT_BY_LOSS
         if series.role is None and (is_statistic or is_empty) and _SIZES.isdisjoint(key):
             unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
+    at_evaluations = run["eval_loss"].finite.step if "eval_loss" in run else np.zeros(0)
     parts = []
     for key, each in unread.items():
+        if list(each) == [False]:  # one name in records of both
+            of_evaluation = np.isin(each[False].step, at_evaluations)
+            each = {False: each[False].where(~of_evaluation), True: each[False].where(of_evaluation)}  # noqa: PLW2901
         if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
             continue
         train, evaluated = each[False], each[True]
@@ -1509,10 +1573,12 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
         low, high = sorted((abs(level), abs(other)))
         off = float(np.abs(evaluated.value - level).min())
         is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
+        is_far |= not _SPREADS.isdisjoint(key) and high >= FAR_OTHER_SCALE * low and off > spread > 0
         is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
         if is_far and is_odd:
             parts.append(
-                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)}"
+                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in "
+                "evaluation"
             )
     if parts:
         yield DerivedFact.model_construct(

@@ -645,6 +645,8 @@ LEAST_WRITTEN = 0.05
 """Share of written answers that is right at first at least. Chosen: fewer are chance."""
 LEFT_OF_WRITTEN = 0.25
 """Share of these that is left at most. Chosen: by hand."""
+TIMES_AS_SURE = 1.25
+"""Times the nats of chosen answers up to which these stay as likely. Chosen: a few nats are lost anyway."""
 PAIRS_LEARNT = 0.9
 """Share of pairs in the right order from which on they are learnt. Chosen."""
 
@@ -659,9 +661,10 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
     if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
     first, last = float(chosen.value[0]), median(chosen.value[-LEAST_PAIRS:])
+    left = LEFT_OF_SUCCESS if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
     for score in _successes(run, LEAST_PAIRS):
         early, late = float(score.value[0]), median(tail(score))
-        if not _is_written(score) or early < LEAST_WRITTEN or late > LEFT_OF_WRITTEN * early:
+        if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
             continue
         is_kept = first < 0 and last >= first - LEAST_NATS
         yield DerivedFact.model_construct(

@@ -910,6 +910,45 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
             )
 
 
+_APPLIED = frozenset({"prev", "old", "last", "before", "applied", "actual", "real", "effective", "moved", "d", "dw"})
+"""Words of how far weights have moved; other norms of an update are of one that is meant."""
+_MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
+MOST_APPLIED = 0.75
+"""Share of an update that is applied where much of it is lost, at most. Chosen: weight decay takes a few per cent."""
+
+
+def update_partly_lost(run: Run) -> Iterator[DerivedFact]:
+    """Yield that weights move by far less than the update that is meant, record by record.
+
+    Not this where they are kept in float32, or where the column that is shorter is of what is meant.
+    """
+    norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
+    norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
+    for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
+        if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
+            continue
+        shares = applied.value / np.where(meant.value > 0, meant.value, math.nan)
+        share = median(shares)
+        if not 0 < share <= MOST_APPLIED or not np.nanmax(shares) < 1:
+            continue
+        kept_in = f" The format is {run.facts.precision}." if run.facts.precision in SPACING else ""
+        yield DerivedFact.model_construct(
+            fact="update_partly_lost",
+            text=(
+                f"{named(applied)} is {percent(share)} of {named(meant)} (median of {len(shares)} records), "
+                f"{figure(float(applied.value[-1]))} next to {figure(float(meant.value[-1]))} at the end.{kept_in} "
+                "Weights move by the whole update, but for what rounding takes: half precision loses a change below "
+                "0.2 to 0.4 % of a weight."
+            ),
+            values={"share": share},
+        )
+        return
+
+
+def _is_applied(norm: Series) -> bool:
+    return not _APPLIED.isdisjoint(pieces_of(norm.name)) or "Δ" in norm.name
+
+
 MIN_RECORDS_OF_STOPPED_SUM = 5
 """Last records whose sums are numbers of the format. Chosen: together with the chance."""
 MAX_CHANCE_OF_SUMS = 1e-6

@@ -29,6 +29,7 @@ from mldebug_mcp.logs.names.losses import (
 from mldebug_mcp.logs.names.metrics import (
     CLIPPED_NORM,
     COUNTERS,
+    SET_AT,
     called,
     canonical,
     is_phase_alone,
@@ -66,6 +67,10 @@ _TELLING = frozenset(
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 _EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
+LEAST_HALVINGS = 2
+"""Halvings between the largest and the smallest loss scale that is guessed. Chosen: one may be that of anything."""
+PRINTED = 1e-4
+"""How far the logarithm of a printed power of two is off, at most. Chosen: six digits are off by less."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
 
@@ -116,6 +121,21 @@ def _passes(values: Floats) -> bool:
     return _positive(values) and bool(np.all(rises >= 0) and np.any(rises > 0))
 
 
+def _is_halved(values: Floats) -> bool:
+    """Say whether values are powers of two, of several sizes, to the digits that are printed."""
+    if len(values) < LEAST_GUESSED or float(values.min()) <= 0:
+        return False
+    exponents = np.log2(values)
+    return float(np.ptp(exponents)) >= LEAST_HALVINGS and bool(
+        np.all(np.abs(exponents - np.round(exponents)) < PRINTED)
+    )
+
+
+def _are_means(values: Floats) -> bool:
+    """Say whether values are above zero and not all whole: of `mean_tokens`, and not of tokens that are counted."""
+    return len(values) >= LEAST_GUESSED and float(values.min()) > 0 and bool(np.any(values != np.floor(values)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Meaning:
     """What an abbreviation is read as, and whether its values can be that."""
@@ -145,9 +165,10 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
 }
 _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
-_OF_COMPLETIONS: Mapping[str, _Meaning] = dict.fromkeys(
-    ("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)
-)
+_OF_COMPLETIONS: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)),
+    "tokens": _Meaning("completion_length", _are_means),
+}
 _OF_EPISODES: Mapping[str, _Meaning] = {"len": _Meaning("episode_length", _positive)}
 _OF_PAIRS: Mapping[str, _Meaning] = {
     "r+": _Meaning("rewards/chosen"),
@@ -182,6 +203,10 @@ _OF_LABELS: Mapping[str, _Meaning] = {
     "tok": _Meaning("batch_tokens", _counts_again),
 }
 """... where both are logged: the tokens that have a target, of all tokens of a batch."""
+_OF_HALVES: Mapping[str, _Meaning] = dict.fromkeys(
+    ("scale", "sc", "amp", "ls", "dyn scale", "dynamic scale"), _Meaning("loss_scale", _is_halved)
+)
+"""... where nothing has 8 bits, whose tensors have scales of their own."""
 _OF_TIMES: Mapping[str, _Meaning] = {
     "optimizer": _Meaning("optimizer_time", _positive),
     "t total": _Meaning("step_time", _positive),
@@ -245,6 +270,8 @@ def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
         tables.append(_OF_LABELS)
     if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
         tables.append(_OF_TIMES)
+    if not any("8" in name for name in columns):
+        tables.append(_OF_HALVES)
     return [*tables, _EVER]
 
 
@@ -805,32 +832,42 @@ MAX_APART_AT_START = 1.5
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
-    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to.
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to; so is each `val@96`.
 
     So are sets that only their phase and their own name tell of: "dev legal 2.4  dev code 3.1", "fresh 2.2".
     """
     if learns_a_policy(columns):
         return None
-    sets = [name for name in columns if phase_alone(set_of(name)) == "eval" and role_of(name) is None]
+    unread = [name for name in columns if role_of(name) is None]
+    sets = [name for name in unread if phase_alone(set_of(name)) == "eval"]
     sets.sort(key=lambda name: (not is_phase_alone(name), -len(columns[name])))
     notes = [note for name in sets if (note := _read_by_phase(columns, name)) is not None]
+    at = {name: match["at"] for name in unread if (match := SET_AT.fullmatch(name)) is not None}
+    if at and not sets and (near := _near_to(columns, next(iter(at)))):
+        for name, place in at.items():
+            rename(columns, name, f"{near}@{place}")
+        listed = f"{', '.join(map(repr, at))} {'is' if len(at) == 1 else 'are'}"
+        notes.append(f"{listed} read as the {near}: no other word stands next to the phase (guessed)")
     return "; ".join(notes) or None
 
 
-def _read_by_phase(columns: Columns, name: str) -> str | None:
-    """Read a column of one set as what it begins near to."""
+def _near_to(columns: Columns, name: str) -> str:
+    """Return what a set is an evaluation of, the loss or the accuracy, whichever it begins near to; "" if no one."""
     measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
-    if len(columns[name].finite()) < LEAST_EVALUATIONS or (_MAY_BE_SHARE.match(name) and called(columns, "eval_loss")):
-        return None
     apart: dict[str, float] = {}
-    for new, trained in measured.items():
+    for new, trained in measured.items() if len(columns[name].finite()) >= LEAST_EVALUATIONS else ():
         begins, first = _first_beside(columns[trained], columns[name]) if trained else (0.0, 0.0)
         if min(first, begins) > 0:
             apart[new] = max(first / begins, begins / first)
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
-    if len(near) != 1:
+    return near[0] if len(near) == 1 else ""
+
+
+def _read_by_phase(columns: Columns, name: str) -> str | None:
+    """Read a column of one set as what it begins near to."""
+    new = "" if _MAY_BE_SHARE.match(name) and called(columns, "eval_loss") else _near_to(columns, name)
+    if not new:
         return None
-    (new,) = near
     if not is_phase_alone(name) or called(columns, new):
         new = f"{name} {new.removeprefix('eval_')}"
     rename(columns, name, new)

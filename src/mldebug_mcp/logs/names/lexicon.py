@@ -153,7 +153,7 @@ RATES = {word: Q(name) for name, words in METRIC_GROUPS["rates"].items() for wor
 """... and what is counted per second."""
 WITH_PARTS = frozenset({
     Q.LOSS, Q.ACCURACY, Q.PERPLEXITY, Q.REWARD, Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.KL, Q.ENTROPY, Q.CLIP_FRACTION,
-    Q.UPDATE_RATIO, Q.APPROXIMATE_KL, Q.FLOPS_UTILISATION,
+    Q.UPDATE_RATIO, Q.UPDATE_NORM, Q.APPROXIMATE_KL, Q.FLOPS_UTILISATION,
     Q.COMPLETION_LENGTH, Q.VALUE, Q.TOKENS_PER_SECOND, Q.SAMPLES_PER_SECOND, Q.STEPS_PER_SECOND,
     *(quantity for quantity in Q if quantity.higher_is_better or quantity.lower_is_better),
 })  # fmt: skip
@@ -175,7 +175,7 @@ NOT_IN_A_LOSS = frozenset({
 
 OTHERS = {Q(name): all_of(words) for name, words in METRIC_GROUPS["others"].items()}
 """Words that make a quantity another one that goes by the same name: the entropy of a router is not a policy's."""
-BY_MODULE = frozenset({Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.UPDATE_RATIO})
+BY_MODULE = frozenset({Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.UPDATE_RATIO, Q.UPDATE_NORM})
 """Quantities that are logged for each module or parameter of a model, by its path in it."""
 OF_ROLLOUTS = frozenset({Q.REWARD, Q.SCORE, Q.KL, Q.ADVANTAGE, Q.GROUPS_WITHOUT_SPREAD})
 """Quantities that verl logs under `critic/` and that are none of the critic's own."""

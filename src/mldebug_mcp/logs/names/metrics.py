@@ -104,6 +104,10 @@ def _own_name(name: str, role: Role | None) -> str:
     return spelling if role is not None and role.quantity in _COUNTERS else rest
 
 
+SET_AT = regex(r"(?:val|valid|validation|eval|test|dev)@(?P<at>\d{1,7}k?)", re.IGNORECASE, needs="@")
+"""What an evaluation is called by the length or the resolution of its rows alone: `val@96`."""
+
+
 def is_known(name: str) -> bool:
     """Say whether a name is one of a metric that has a canonical one."""
     role = role_of(name)
@@ -132,7 +136,7 @@ def is_telling(name: str) -> bool:
         return bool(role.phase)  # alone it may be a setting, or any error
     if role is not None and role.quantity.is_result:
         return not _is_called_by_name(name, role)
-    return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
+    return is_loss(name) or "'s " in name or SET_AT.fullmatch(name) is not None  # LightGBM: "valid_0's l2"
 
 
 def _is_called_by_name(name: str, role: Role) -> bool:
@@ -146,7 +150,12 @@ def _is_called_by_name(name: str, role: Role) -> bool:
 
 def may_hold_names(line: str) -> bool:
     """Say whether a name of a metric, known or telling, may stand in a line; a negative answer is quick."""
-    return may_mean(line) or "'s " in line or any(map(line.lower().__contains__, _BEGIN_OF_GANS))
+    return (
+        may_mean(line)
+        or "'s " in line
+        or SET_AT.search(line) is not None
+        or any(map(line.lower().__contains__, _BEGIN_OF_GANS))
+    )
 
 
 def is_loss(name: str) -> bool:

@@ -16,6 +16,7 @@ class Quantity(StrEnum):
     GRADIENT_NORM = "grad_norm"
     WEIGHT_NORM = "weight_norm"
     UPDATE_RATIO = "update_ratio"
+    UPDATE_NORM = "update_norm"
     CHANGED_WEIGHTS = "changed_weights"
     LEARNING_RATE = "learning_rate"
     LOSS_SCALE = "loss_scale"
@@ -211,7 +212,7 @@ _NAMED = (
         Quantity.ELAPSED, Quantity.TIMESTAMP, Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH,
         Quantity.CLIPPED_COMPLETIONS,
     }
-) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS}  # fmt: skip
+) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO, Quantity.UPDATE_NORM, Quantity.CHANGED_WEIGHTS}  # fmt: skip
 OF_UPDATES = _quantities_between(Quantity.GRADIENT_NORM, Quantity.NAN_STEPS)
 """What only an update has: no evaluation makes one."""
 _ALSO_SETTINGS = frozenset({

@@ -34,6 +34,17 @@ _IN_BARS = {
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
+WEIGHTS_SYMBOL = r"(?:w|θ|theta|params?|weights?)"
+UPDATE_SYMBOL = (
+    rf"(?:(?:(?:lr|eta|η|α)[*·.])?(?:u|upd|update)|(?:lr|eta|η|α)[*·.](?:g|grad|m)|(?:d|Δ|∆|δ|delta_?){WEIGHTS_SYMBOL}"
+    rf"|{WEIGHTS_SYMBOL}(?:_?(?:t|new|now))?[-−–]{WEIGHTS_SYMBOL}_?(?:prev|old|last|before))"
+)
+"""How loops of one's own write the weights, and how far an update moves them: `lr*u`, `dw`, `w-w_prev`."""
+_UPDATE = regex(
+    rf"[|‖]*{UPDATE_SYMBOL}[|‖]*[/:][|‖]*{WEIGHTS_SYMBOL}[|‖]*|(?P<norm>[|‖]+{UPDATE_SYMBOL}[|‖]+|update_norm\(.{{1,20}}\))",
+    re.IGNORECASE,
+    needs=("/", ":", "|", "‖", "norm("),
+)
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
@@ -44,6 +55,8 @@ def plain(name: str) -> str:
     """Return a name with what signs in it mean written out: `|θ|` is weight_norm, `recall_at_10` recall@10."""
     if name.isalpha() and name.isascii():
         return name
+    if (update := _UPDATE.fullmatch(name.strip())) is not None:
+        return "update_norm" if update["norm"] else "update_ratio"
     if (bars := _BARS.fullmatch(name.strip())) is not None:
         return _IN_BARS.get(bars[1].strip().lower(), name)
     if _RANKED.search(name) is not None:

@@ -532,6 +532,12 @@ _DISTINCT_IN_PROSE = regex(
     needs=("distinct", "unique"),
 )
 """A line that says how many of the training rows are distinct."""
+_FORMAT_IN_PROSE = regex(
+    r"\bdtype(?: is|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?(?P<format>bfloat16|bf16|float16|fp16)\b",
+    re.IGNORECASE,
+    needs="dtype",
+)
+"""What a line says of a half-precision format; weights in float32 may be computed with in any."""
 _OF_EVALUATION = regex(r"\b(?:val|valid|validation|eval|evaluation|dev|test)\b", re.IGNORECASE)
 LEAST_CLASSES = 2
 """Classes, or words, without which a printed number is not their count."""
@@ -798,7 +804,7 @@ def _not_read(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes_in_prose(line: str) -> dict[str, object]:
-    """Return the tokens, classes, floor or loss as loaded that a line of prose names: "0.11M parameters, vocab 36"."""
+    """Return the tokens, classes, format, floor or loss that a line of prose names: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
     for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
         number = int((match["number"] or match["classes"]).replace(",", ""))
@@ -813,6 +819,8 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
         found["loss_floor"] = float(floor["of"] or floor["own"])
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
         found["checkpoint_loss"] = float(loaded["loss"])
+    if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
+        found["dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
         found["train_files" if files["train"] else "eval_files"] = files["files"].strip()
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):

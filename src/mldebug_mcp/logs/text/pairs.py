@@ -33,6 +33,7 @@ from mldebug_mcp.logs.names.metrics import (
     set_of,
 )
 from mldebug_mcp.logs.names.quantities import OF_UPDATES
+from mldebug_mcp.logs.names.words import UPDATE_SYMBOL, WEIGHTS_SYMBOL
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,
@@ -550,6 +551,12 @@ def _without_stop(phrase: str) -> str:
 Meant = str | Callable[[re.Match[str]], str]
 
 
+def _of_norm(found: re.Match[str]) -> str:
+    if found["ratio"]:
+        return "update_ratio"
+    return f"update_norm({found['update'].replace('*', '.')})" if found["update"] else "weight_norm"
+
+
 class _Form(NamedTuple):
     """A way of writing lines.
 
@@ -887,6 +894,10 @@ _FORMS = (
     _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
     # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".
     _Form(("g|", "|grad|"), "grad_norm", r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])"),
+    # The norm of the weights and of an update, in symbols: "|lr*u| 1.4e-03 |w-w_prev| 3.5e-04", "|dw|/|w|=0.01".
+    _Form("|", _of_norm,
+          rf"(?<![\w|])\|{{1,2}}(?:(?P<update>{UPDATE_SYMBOL})|(?:w|θ|theta))\|{{1,2}}"
+          rf"(?P<ratio>\s?/\s?\|{{1,2}}{WEIGHTS_SYMBOL}\|{{1,2}})?(?=\s?[=:]|\s+[-+.\d])"),
     _Form(" avg", _of_darknet,
           r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"
           r"(?: ([\d.]+) seconds, (\d+) images)?"),
