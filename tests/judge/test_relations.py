@@ -492,3 +492,39 @@ def test_a_part_of_means_that_grows_with_the_pace_slows_the_run(grows: float, sl
     (tmp_path / "timing.log").write_text("".join(lines))
     answer = diagnose_run(tmp_path / "timing.log")
     assert (answer.hypotheses[0].cause == "throughput_degradation") is slow
+
+
+@pytest.mark.parametrize(("name", "off", "stated"), [
+    ("val_export_check_same_rows", 0.97, True), ("val_standalone_same_data", 1.05, True),
+    ("val_probe_same_rows", 1.0, False), ("val_ema_same_rows", 0.97, False), ("val_other_rows", 0.97, False),
+])  # fmt: skip
+def test_the_same_rows_measured_by_something_else_are_a_second_evaluation(name: str, off: float, stated: bool) -> None:
+    evaluated = {"val_loss": falling(0.7, 0.3), name: lambda step: off * falling(0.7, 0.3)(step)}
+    answer = diagnosed({"loss": falling(0.7, 0.3)}, evaluated)
+    assert ("evaluated_twice" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is stated
+
+
+@pytest.mark.parametrize(("first", "end", "stated"), [(1.0, 1.3, True), (1.8, 1.9, False), (1.0, 0.2, False)])
+def test_sets_that_were_alike_and_part_are_not_of_two_kinds(first: float, end: float, stated: bool) -> None:
+    fresh = lambda step: first + (end - first) * step / 120  # noqa: E731
+    evaluated = {"val_loss": falling(1.3, 0.1, 40), "fresh_loss": fresh}
+    answer = diagnosed({"train_loss": falling(1.3, 0.15, 40)}, evaluated)
+    assert ("alike_sets_part" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "train_eval_leakage") is stated or not stated
+
+
+@pytest.mark.parametrize(("raw", "used", "most", "stated"), [
+    ("raw g", "used g", 0.02, True), ("gn before", "gn after", 0.03, True),
+    ("grad pre clip", "grad post clip", 0.02, True),
+    ("raw g", "used g", 1.5, False),
+])  # fmt: skip
+def test_what_clipping_leaves_is_the_bound_where_both_norms_are_logged(
+    raw: str, used: str, most: float, stated: bool
+) -> None:
+    norm = lambda step: 0.8 * (1 + 0.3 * float(NOISE[step])) + 0.5  # noqa: E731
+    columns = {"train_loss": falling(4.2, 2.6, 50), raw: norm, used: lambda step: min(norm(step), most)}
+    answer = diagnosed(columns, optim="sgd", learning_rate=0.1)
+    assert ("steps_of_one_length" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "clip_too_tight") is stated
+    assert "steps_of_one_length" not in facts(diagnosed(columns, optim="adamw", learning_rate=0.1))

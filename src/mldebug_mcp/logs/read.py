@@ -133,7 +133,7 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     other = builder.build(str(file.path))
     if not run.series:
         return run if run.messages else other
-    if other.step_name != run.step_name or len(run.attempts) > 1 or run.resumes:
+    if len(run.attempts) > 1 or run.resumes:
         return run
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
     if not any(name in run and run[name] in known[name] for name in known) or _is_shifted(run, other):

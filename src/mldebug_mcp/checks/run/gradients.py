@@ -54,6 +54,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.metrics import CLIPPED_NORM
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.logs.settings.settings import POLICIES
 
@@ -636,8 +637,10 @@ def grad_clip_low(threshold: float, norm: Series) -> Evidence | None:
 )
 def clipping(run: Run) -> Answers:
     """Compare the gradient norm with the threshold, then the threshold with what is usual."""
-    threshold = run.facts.clip
     norm = finite_of(run, "grad_norm")
+    threshold = run.facts.clip
+    if threshold is None and (cut := pinned(finite_of(run, CLIPPED_NORM))) is not None and cut[1] >= MIN_SHARE_CLIPPED:
+        threshold = cut[0]  # both norms are logged: what clipping leaves is the threshold
     if threshold is None:
         return _pinned(norm)
     if math.isinf(threshold):

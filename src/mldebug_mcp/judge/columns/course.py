@@ -449,7 +449,7 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         highest = int(at[int(np.argmax(loss.value[at]))])
         usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
         least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), float(usual.max()))
-        if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
+        if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, float(loss.step[highest])):
             continue
         yield DerivedFact.model_construct(
             fact="worse_for_a_stretch",

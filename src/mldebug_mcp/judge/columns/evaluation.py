@@ -255,6 +255,8 @@ def _served_as_training(run: Run) -> DerivedFact | None:
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
         return None
+    if (parted := _were_alike(run, losses[0], near, far, (low, high))) is not None:
+        return parted
     return DerivedFact.model_construct(
         fact="held_out_sets_disagree",
         text=(
@@ -297,6 +299,28 @@ def _closing_set(run: Run) -> DerivedFact | None:
                 steps=[float(far.step[-1])],
             )
     return None
+
+
+def _were_alike(run: Run, training: Series, near: str, far: str, ends: tuple[float, float]) -> DerivedFact | None:
+    """Return that two sets which part were alike where training had learnt something: they are of one kind."""
+    steps, first, second = at_common_steps(run[near].finite, run[far].finite)
+    start = median(training.value[:LEAST_PAIRS])
+    if len(steps) < LEAST_PAIRS:
+        return None
+    before = training.where(training.step <= steps[0]).value[-LEAST_PAIRS:]
+    learnt = median(before) if len(before) else start
+    if learnt > (1 - MIN_LEARNT_LOSS_SHARE) * start or abs(second[0] - first[0]) > AS_IN_TRAINING * start:
+        return None
+    return DerivedFact.model_construct(
+        fact="alike_sets_part",
+        text=(
+            f"{named(run[near])} and {named(run[far])} are alike at {run.place(float(steps[0]))}, "
+            f"{figure(float(first[0]))} and {figure(float(second[0]))}, and end at about {figure(ends[0])} and "
+            f"{figure(ends[1])}. Sets of one kind stay together, unless rows of one are in the training data."
+        ),
+        values={"near": ends[0], "far": ends[1]},
+        steps=[float(steps[-1])],
+    )
 
 
 GETS_WORSE = 1.15
@@ -1383,10 +1407,15 @@ def _parts(series: Series) -> frozenset[str]:
 
 _AGAIN = regex(
     r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
-    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2)",
+    r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2|same[_ ](?:rows|data|samples|examples|set))",
     re.IGNORECASE,
 )
 """What the name of an evaluation holds that was made again."""
+_OF_OTHER_WEIGHTS = regex(
+    r"ema|swa|avg|average|train|quant|int\d|fp\d|bf16|before|after|old|base|ref|teacher|best|prev|last|aug|nois|shuffl",
+    re.IGNORECASE,
+)
+"""What the name of a second measure of the same rows holds where other weights, or changed rows, explain it."""
 _NUMBERED = regex(r"_?[12](?=$|[_/.])")
 """What it ends with where a setting repeats evaluations: without such a setting a number may be that of another set."""
 _REPEATED = regex(
@@ -1464,6 +1493,9 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
     tried = (each for name in names for each in (name, canonical(name), canonical(f"eval_{name}")))
     once = next((name for name in tried if name != again and name in run), None)
+    if word[0].lower().startswith("same") and _OF_OTHER_WEIGHTS.search(again) is None:
+        evaluations = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
+        once = once or next((series.name for series in evaluations if series.name != again), None)
     if once is None:
         return None
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)

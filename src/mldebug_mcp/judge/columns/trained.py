@@ -28,6 +28,7 @@ from mldebug_mcp.checks.gradients import (
     first_lost,
     gradient_norm,
     in_half_precision,
+    pinned,
     returns,
     skips_of,
     training_losses,
@@ -61,6 +62,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL
 from mldebug_mcp.logs.names.losses import is_auxiliary
+from mldebug_mcp.logs.names.metrics import CLIPPED_NORM
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of, formats_kept_in
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -339,8 +341,8 @@ def _labels_run_out(run: Run) -> DerivedFact | None:
 # A bound on the gradient that every step hits, and by far.
 
 
-FAR_ABOVE_BOUND = 100.0
-"""Times its bound that the norm of the gradient is. Chosen."""
+FAR_ABOVE_BOUND, FAR_ABOVE_WHAT_IS_LEFT = 100.0, 10.0
+"""Times its bound that the norm of the gradient is, and times what a column says is left of it. Chosen."""
 NEARLY_ALL_CLIPPED = 0.95
 """Share of the records in which it is above the bound. Chosen."""
 
@@ -350,23 +352,26 @@ def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
 
     Not this with Adam and its kin, which divide by the size of the gradient anyway.
     """
-    clip, rate = run.facts.clip, run["learning_rate"].finite if "learning_rate" in run else None
+    left = pinned(run[CLIPPED_NORM].finite) if CLIPPED_NORM in run else None
+    is_logged = left is not None and left[1] >= NEARLY_ALL_CLIPPED
+    clip = left[0] if left is not None and is_logged else run.facts.clip
+    rate = median(run["learning_rate"].finite.value) if "learning_rate" in run else run.setting("learning_rate")
     plain = "sgd" in (run.facts.optimizer.name or "").lower()
-    if clip is None or not 0 < clip < math.inf or rate is None or not len(rate) or not plain:
+    if clip is None or not 0 < clip < math.inf or rate is None or not plain:
         return
     norms = whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     norm = next(iter(norms), None)
     if norm is None or float((norm.value > clip).mean()) < NEARLY_ALL_CLIPPED:
         return
     times = median(norm.value) / clip
-    if times < FAR_ABOVE_BOUND:
+    if times < (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND):
         return
-    length = median(rate.value) * clip
+    length = rate * clip
     yield DerivedFact.model_construct(
         fact="steps_of_one_length",
         text=(
             f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
-            f"it. With sgd each step is then learning rate x bound = {figure(median(rate.value))} x {figure(clip)} = "
+            f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
             f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly."
         ),
         values={"times": times, "length": length},

@@ -34,7 +34,7 @@ from mldebug_mcp.logs.line_prefixes import (
     without_prefix,
 )
 from mldebug_mcp.logs.log_file import LogFile, blocks
-from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.names.metrics import UNNAMED, is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
@@ -316,6 +316,7 @@ class Text:
         self._line = 0
         self._bytes = 0
         self._above = b""
+        self._is_unnamed = False  # most lines are a counter and a number without a name
         self._logs_own_losses = False
         self._records = Records(builder)
         self._memory = Memory()
@@ -340,6 +341,10 @@ class Text:
         if not block.endswith(b"\n"):
             block = self._without_cut_number(block) + b"\n"
         block = _as_printed(block)
+        if self._bytes < BREAKS_LOOKED_FOR:
+            self._is_unnamed = self._is_unnamed or _tells_unnamed(self._above + block[:BREAKS_LOOKED_FOR])
+        if self._is_unnamed:
+            block = _UNNAMED_ROW.sub(rb"\g<step>: %s \g<number>" % UNNAMED.encode(), block)
         if b"[std" in block:
             block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
@@ -632,6 +637,30 @@ def _unwrapped(table: re.Match[bytes]) -> bytes:
         return table[0]
     rows = [b"  ".join(cell for row in part for cell in row) for part in (names, values)]
     return b"\n".join([*rows, *[b""] * (len(lines) - 2)])
+
+
+_UNNAMED_ROW = regex(
+    rb"^[ \t]{0,12}(?P<step>\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:[ \t]{0,4}[:|,]|(?=[ \t]))[ \t]{1,12}"
+    rb"(?P<number>-?\d{1,9}\.\d{1,12}(?:e[-+]?\d{1,3})?)(?=[ \t]*$|[ \t]{1,12}[(\[|]|[ \t]{2,12}[A-Za-z])",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DIGIT_IN_LINE = regex(rb"^.*\d.*$", re.MULTILINE)
+LEAST_UNNAMED, LEAST_SHARE_UNNAMED = 4, 0.5
+"""Lines of a counter and a number without a name that make a log of such records, and their share of its lines with
+numbers. Chosen: a list of weights stands among other lines."""
+
+
+def _tells_unnamed(head: bytes) -> bool:
+    """Say whether most lines give a number behind a counter that rises, and no header names it."""
+    rows = list(_UNNAMED_ROW.finditer(head))
+    if len(rows) < LEAST_UNNAMED:
+        return False
+    steps = [int(row["step"].replace(b",", b"")) for row in rows]
+    table = Table()
+    for line in head[: rows[0].start()].decode(errors="replace").splitlines():
+        table.take(line)
+    rises = all(before < after for before, after in pairwise(steps))
+    return rises and not table.open and len(rows) >= LEAST_SHARE_UNNAMED * len(_DIGIT_IN_LINE.findall(head))
 
 
 _AS_PRINTED: tuple[tuple[tuple[bytes, ...], re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (

@@ -26,9 +26,19 @@ from mldebug_mcp.logs.names.losses import (
     is_auxiliary,
     is_of_embeddings,
 )
-from mldebug_mcp.logs.names.metrics import SET_AT, called, canonical, is_training_loss
+from mldebug_mcp.logs.names.metrics import (
+    CLIPPED_NORM,
+    COUNTERS,
+    SET_AT,
+    called,
+    canonical,
+    is_phase_alone,
+    is_training_loss,
+    phase_alone,
+    set_of,
+)
 from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, PAIRS
-from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
+from mldebug_mcp.logs.names.words import chunks_in, pieces_of, segments_of, sorted_out
 
 # Letters and short words that mean something only with what else is logged: `H` next to a reward is the entropy.
 #
@@ -835,32 +845,89 @@ def _is_rare_and_apart(column: Column, trained: Column) -> bool:
     return len(at) <= MAX_SHARE_OF_EVALUATIONS * len(trained_at) and not np.isin(at, trained_at).any()
 
 
+_MAY_BE_SHARE = regex(r"(?:valid|prob(?:e|ing)|harness)\b", re.IGNORECASE)
+"""Phases that are also words for a share of outputs, or of a layer, next to an evaluation."""
 MAX_APART_AT_START = 1.5
 """Times by which the first evaluation and the training of that time differ at most. Chosen: both begin at chance."""
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
-    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to; so is each `val@96`."""
-    measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
-    unread = [name for name in columns if role_of(name) is None]
-    alone = {name: "" for name in unread if PHASES.get(name.lower()) == "eval"}
-    found = alone or {name: f"@{match['at']}" for name in unread if (match := SET_AT.fullmatch(name)) is not None}
-    if not found or len(alone) > 1 or learns_a_policy(columns):
+    """`val` alone is the evaluation loss or accuracy, whichever of training it begins near to; so is each `val@96`.
+
+    So are sets that only their phase and their own name tell of: "dev legal 2.4  dev code 3.1", "fresh 2.2".
+    """
+    if learns_a_policy(columns):
         return None
-    values = columns[next(iter(found))].finite()
-    first, _ = _ends(values) if len(values) >= LEAST_EVALUATIONS else (0.0, 0.0)
+    unread = [name for name in columns if role_of(name) is None]
+    sets = [name for name in unread if phase_alone(set_of(name)) == "eval"]
+    sets.sort(key=lambda name: (not is_phase_alone(name), -len(columns[name])))
+    notes = [note for name in sets if (note := _read_by_phase(columns, name)) is not None]
+    at = {name: match["at"] for name in unread if (match := SET_AT.fullmatch(name)) is not None}
+    if at and not sets and (near := _near_to(columns, next(iter(at)))):
+        for name, place in at.items():
+            rename(columns, name, f"{near}@{place}")
+        listed = f"{', '.join(map(repr, at))} {'is' if len(at) == 1 else 'are'}"
+        notes.append(f"{listed} read as the {near}: no other word stands next to the phase (guessed)")
+    return "; ".join(notes) or None
+
+
+def _near_to(columns: Columns, name: str) -> str:
+    """Return what a set is an evaluation of, the loss or the accuracy, whichever it begins near to; "" if no one."""
+    measured = {"eval_loss": called(columns, "loss"), "eval_accuracy": called(columns, "accuracy")}
     apart: dict[str, float] = {}
-    for new, trained in measured.items():
-        begins, _ = _ends(columns[trained].finite()) if trained and len(columns[trained].finite()) else (0.0, 0.0)
-        if min(first, begins) > 0 and not called(columns, new):
+    for new, trained in measured.items() if len(columns[name].finite()) >= LEAST_EVALUATIONS else ():
+        begins, first = _first_beside(columns[trained], columns[name]) if trained else (0.0, 0.0)
+        if min(first, begins) > 0:
             apart[new] = max(first / begins, begins / first)
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
-    if len(near) != 1:
+    return near[0] if len(near) == 1 else ""
+
+
+def _read_by_phase(columns: Columns, name: str) -> str | None:
+    """Read a column of one set as what it begins near to."""
+    new = "" if _MAY_BE_SHARE.match(name) and called(columns, "eval_loss") else _near_to(columns, name)
+    if not new:
         return None
-    for name, place in found.items():
-        rename(columns, name, near[0] + place)
-    listed = f"{', '.join(map(repr, found))} {'is' if len(found) == 1 else 'are'}"
-    return f"{listed} read as the {near[0]}: no other word stands next to the phase (guessed)"
+    if not is_phase_alone(name) or called(columns, new):
+        new = f"{name} {new.removeprefix('eval_')}"
+    rename(columns, name, new)
+    return f"{name!r} is read as the {new}: no other word stands next to the phase (guessed)"
+
+
+def _first_beside(trained: Column, evaluated: Column) -> tuple[float, float]:
+    """Return the level of training where a set is evaluated first, and what that gives."""
+    (rows, values), (at, first) = trained.arrays(), evaluated.arrays()
+    end = max(int(np.searchsorted(rows, at[0], side="right")), 1)
+    return median(values[max(0, end - LEAST_FIRST) : end]), float(first[0])
+
+
+def return_within_bounds(columns: Columns) -> str | None:
+    """`ticks 41 (min 3 max 90)` is the return of a policy where no reward is logged: one mean has bounds of its own."""
+    bounds = {normal(name): name for name in columns}
+    results = [role for name in columns if (role := role_of(name)) is not None and role.quantity in _RETURNS]
+    if results or not {"min", "max"} <= bounds.keys() or not learns_a_policy(columns):
+        return None
+    low, high = columns[bounds["min"]], columns[bounds["max"]]
+    found = [
+        name
+        for name in columns
+        if role_of(name) is None
+        and canonical(name) not in COUNTERS
+        and normal(name) not in ("min", "max")
+        and _lies_within(low, columns[name], high)
+    ]
+    if len(found) != 1 or _OF_LENGTH.search(found[0]):
+        return None
+    rename(columns, found[0], "reward")
+    return f"{found[0]!r} is read as the reward: it alone stands with its least and its most (guessed)"
+
+
+def _lies_within(low: Column, between: Column, high: Column) -> bool:
+    """Say whether values lie between two others at each record, and off both at some."""
+    (rows, least), (at, values), (also, most) = low.arrays(), between.arrays(), high.arrays()
+    if len(at) < LEAST_GUESSED or not (np.array_equal(rows, at) and np.array_equal(at, also)):
+        return False
+    return bool(np.all((least <= values) & (values <= most)) and np.any((least < values) & (values < most)))
 
 
 # The share of right answers.
@@ -923,6 +990,20 @@ def _is_within(values: Floats, most: float) -> bool:
 # The learning rate and the norm of the gradients.
 
 
+_RETURNS = frozenset({
+    Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.LOSS, Quantity.ACCURACY, Quantity.EPISODE_LENGTH,
+})  # fmt: skip
+"""What tells by itself how well a policy does, or that another column is not its return."""
+_OF_LENGTH = regex(r"len|length|tok|time|dur|age|lag", re.IGNORECASE)
+_GRADIENTS = frozenset({"g", "gn", "grad", "grads", "gnorm", "gradnorm", "gradient", "gradients"})
+_BEFORE_CLIPPING = frozenset({"raw", "pre", "before", "unclipped", "full", "preclip", "clip", "clipping"})
+_AFTER_CLIPPING = frozenset({"used", "post", "after", "clipped", "applied", "postclip", "clip", "clipping"})
+_COMPARED = frozenset({"ratio", "frac", "fraction", "share", "rate", "coef", "scale", "factor", "count", "steps"})
+"""Words of a name that is of how much clipping takes, and no norm."""
+MOST_ROUNDED = 0.01
+"""Share by which a printed norm may lie above another that is as large. Chosen: two digits round by less."""
+
+
 def step_size_of_ones_own(columns: Columns) -> str | None:
     """A bare `rate` or "step size" is the learning rate where it is small, and rises and falls as a schedule does."""
     if called(columns, "learning_rate"):
@@ -954,6 +1035,36 @@ def gradient_norm_of_ones_own(columns: Columns) -> str | None:
         return None
     _read_as(columns, found[0], "grad_norm")
     return f"{_name_text(found[0])} is read as grad_norm (guessed)"
+
+
+def norms_around_clipping(columns: Columns) -> str | None:
+    """`raw g` and `used g` are the norm of the gradient before and after clipping, which never lies above the other."""
+    parts = {name: {*pieces_of(name)} for name in columns}
+    of_gradient = [name for name, words in parts.items() if words & _GRADIENTS and not words & _COMPARED]
+    for after in of_gradient:
+        words = parts[after]
+        bare = words - _AFTER_CLIPPING
+        before = [name for name in of_gradient if name != after and parts[name] - _BEFORE_CLIPPING == bare]
+        if bare == words or len(before) != 1 or not _never_above(columns[after], columns[before[0]]):
+            continue
+        (first,) = before
+        if canonical(first) != "grad_norm":
+            if called(columns, "grad_norm") not in ("", after):
+                return None
+            rename(columns, first, "grad_norm")
+        rename(columns, after, CLIPPED_NORM)
+        return f"{first!r} is read as grad_norm, {after!r} as what clipping leaves of it (guessed)"
+    return None
+
+
+def _never_above(after: Column, before: Column) -> bool:
+    """Say whether norms behind clipping lie at or below those before it, and below it at some record."""
+    (rows, cut), (at, norms) = after.arrays(), before.arrays()
+    _, first, second = np.intersect1d(rows, at, return_indices=True)
+    known = np.isfinite(cut[first]) & np.isfinite(norms[second])
+    cut, norms = cut[first][known], norms[second][known]
+    within = bool(np.all((cut >= 0) & (cut <= norms * (1 + MOST_ROUNDED))))
+    return len(cut) >= LEAST_GUESSED and within and bool(np.any(cut < norms))
 
 
 def _is_of_gradient(name: str, read: _Name, columns: Columns) -> bool:
@@ -1003,9 +1114,16 @@ def norms_of_parts(columns: Columns) -> str | None:
 
 CONVENTIONS_OF_SHORT_NAMES = (
     counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+    return_within_bounds,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
-CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, norms_of_parts, rare_errors)
+CONVENTIONS_BEFORE_LOSSES = (
+    step_size_of_ones_own,
+    norms_around_clipping,
+    gradient_norm_of_ones_own,
+    norms_of_parts,
+    rare_errors,
+)
 """Conventions of names of one's own that losses with names of their own depend on."""
 CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, evaluation_by_phase_alone, score_of_ones_own)
 """... and those that ask whether a loss was found."""

@@ -17,7 +17,17 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
-from mldebug_mcp.logs.names.metrics import called, canonical, is_evaluation, is_telling, is_training_loss, phase_in
+from mldebug_mcp.logs.names.metrics import (
+    UNNAMED,
+    called,
+    canonical,
+    is_evaluation,
+    is_telling,
+    is_training_loss,
+    phase_alone,
+    phase_in,
+)
+from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
@@ -27,11 +37,6 @@ _AUXILIARY_LOSS = regex(
     r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
     re.IGNORECASE,
 )
-_HELD_OUT = (
-    *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
-    *("te", "tst", "va", "ho"),
-)
-_TRAINED = ("train", "training", "tr", "trn")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -234,24 +239,48 @@ def length_of_completions(columns: Columns) -> str | None:
 
 
 def bare_phases(columns: Columns) -> str | None:
-    """`train 0.52 val 0.61` without another word are losses where no other loss is logged and neither goes up."""
-    names = {name.lower(): name for name in columns}
-    evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
-    trained = next((names[name] for name in _TRAINED if name in names), None)
-    if trained is None or evaluated is None or any(_is_no_score(name) for name in columns):
+    """`train 0.52 val 0.61` without another word are losses where no other loss is logged and neither goes up.
+
+    So is a number without a name behind the counter of its line. What stands behind both, "tr 0.5/0.9 te 0.6/0.8", is
+    the accuracy where it is a share that rises.
+    """
+    trained = next((name for name in columns if phase_alone(name) == "train" or name == UNNAMED), None)
+    sets = [name for name in columns if phase_alone(name) == "eval"]
+    evaluated = max(sets, key=lambda name: len(columns[name]), default=None)
+    if trained is None or any(_is_no_score(name) for name in columns):
         return None
-    both = [columns[name].values() for name in (trained, evaluated)]
-    if any(len(array) < LEAST_BARE or not _is_measured_and_no_score(array) for array in both):
+    if evaluated is None and (trained != UNNAMED or not _falls(columns[trained].values())):
         return None
-    rename(columns, trained, "loss")
-    rename(columns, evaluated, "eval_loss")
-    return f"{trained!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
+    found = {trained: "loss"} | ({} if evaluated is None or trained == UNNAMED else {evaluated: "eval_loss"})
+    arrays = [columns[name].values() for name in found]
+    if any(len(array) < LEAST_BARE or not _is_measured_and_no_score(array) for array in arrays):
+        return None
+    behind = {f"{name}_2": new.replace("loss", "accuracy") for name, new in found.items() if f"{name}_2" in columns}
+    found |= behind if all(_is_rising_share(columns[name].values()) for name in behind) else {}
+    for name, new in found.items():
+        rename(columns, name, new)
+    listed = ", ".join(f"{name!r} as the {new}" for name, new in found.items())
+    return f"{listed.replace(' as ', ' is read as ', 1)}: no loss goes up (guessed)"
+
+
+def _falls(values: Floats) -> bool:
+    """Say whether the later half of values lies below the first one by more than a loss that rests."""
+    return median_of_numbers(values[len(values) // 2 :]) < (1 - KEPT_LEVEL) * float(values[0])
+
+
+def _is_rising_share(values: Floats) -> bool:
+    """Say whether values are shares of one that end above their beginning."""
+    return bool(np.all((values >= 0) & (values <= 1))) and float(values[-1]) > float(values[0])
 
 
 def _is_no_score(name: str) -> bool:
-    """Say whether a name is one of what training or evaluation tells, but for scores, which say nothing of a loss."""
+    """Say whether a name is one of what training or evaluation tells, but for what says nothing of a loss.
+
+    Scores do not, and neither does the norm of a gradient.
+    """
     role = role_of(name)
-    return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
+    says_nothing = role is not None and (role.quantity.higher_is_better or role.quantity in OF_UPDATES)
+    return is_telling(name) and not says_nothing
 
 
 def _is_measured_and_no_score(values: Floats) -> bool:

@@ -40,7 +40,12 @@ SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _MAX_SHORT_COUNTER_LETTERS = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
+CLIPPED_NORM = "clipped_grad_norm"
+"""What the norm of the gradient behind its clipping is called, where a log has it before that as well."""
+UNNAMED = "unnamed"
+"""What a number is called that stands alone behind the counter of its line: "20  3.1"."""
 _MARK = regex(r"[/_.]")
+_UNMARKED = str.maketrans("", "", " _-")
 _IN_HUMPS = regex(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
 _AT_END = regex(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
 _INSIDE = regex(
@@ -262,6 +267,15 @@ MAX_RECORD_DEPTH = 8
 """Levels of nesting read from a record."""
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
+_MOST_WORDS_OF_SET = 3
+"""Words of a name that begins with its phase; chosen: "held out legal"."""
+_NO_SET = frozenset(
+    {"and", "at", "by", "every", "for", "frac", "fraction", "in", "is", "of", "on", "per", "portion",
+     "ratio", "set", "share", "size", "split", "the", "time", "to", "took", "was", "wait", "with", "within"}
+)  # fmt: skip
+"""Words behind a phase with which a number is a setting, a time or part of a sentence."""
+
+
 _KIND = regex(
     r"(?:[a-z]*[_.])*"
     r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
@@ -378,6 +392,33 @@ def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> 
 def tells_kind(field: str) -> bool:
     """Say whether a field of text may give the phase of a record: "split", "event", "log_type"."""
     return _KIND.fullmatch(field) is not None
+
+
+def phase_alone(name: str) -> str:
+    """Return the phase that is all that a name says, "train" or "eval", as `held` alone does; "" for other names."""
+    word = name.lower().translate(_UNMARKED)
+    return "eval" if word == "held" else PHASES.get(word, "")
+
+
+def is_phase_alone(name: str) -> bool:
+    """Say whether a name says a phase and nothing else: "trn", "held out", "fresh"."""
+    return phase_alone(name) != ""
+
+
+@lru_cache(maxsize=4096)
+def set_of(name: str) -> str:
+    """Return the phase that is a name, or with which one of up to three words begins that measures nothing known."""
+    words = name.split(" ")
+    if is_phase_alone(name):
+        return name
+    if len(words) > 1 and is_phase_alone(" ".join(words[:2])):
+        phase, rest = " ".join(words[:2]), words[2:]
+    elif is_phase_alone(words[0]):
+        phase, rest = words[0], words[1:]
+    else:
+        return ""
+    is_set = len(words) <= _MOST_WORDS_OF_SET and _NO_SET.isdisjoint(map(str.lower, rest)) and role_of(name) is None
+    return phase if is_set and all(role_of(word) is None for word in rest) else ""
 
 
 @lru_cache(maxsize=4096)

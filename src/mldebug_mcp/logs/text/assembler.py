@@ -21,7 +21,16 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.align import MAX_RATIO_OF_REPEATS
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    UNNAMED,
+    canonical,
+    is_evaluation,
+    is_of_record,
+    is_pace,
+    is_telling,
+    set_of,
+)
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
@@ -839,6 +848,9 @@ class Assembler:
         values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
+        elif values and parsed.goes_on and len(parsed.metrics) == 1:
+            if self._block and self._belongs_by_counters(values):
+                self._add({name: value for name, value in parsed.metrics.items() if self._lacks([name])})
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False, is_row=_is_row(parsed))
         elif values and _is_row(parsed) and not self._belongs_by_counters(values):
@@ -850,19 +862,21 @@ class Assembler:
                 self._line = number
             else:
                 self._take_heading(number, values, parsed)
-        elif (
-            not values
-            and self._heading
-            and (self._block or self._is_counted)
-            and number - self._line <= MAX_LINES_BELOW_RECORD
-            and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics)))
-        ):  # a row of a block: "Mean episode length: 21.5"
+        elif not values:
+            self._take_below(number, parsed)
+
+    def _take_below(self, number: int, parsed: Parsed) -> None:
+        """Take a line without a counter that names no metric by which it is a record of its own."""
+        near = number - self._line <= MAX_LINES_BELOW_RECORD
+        begun = self._heading and (self._block or self._is_counted)
+        if begun and near and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics))):
+            # a row of a block: "Mean episode length: 21.5"
             if self._block:
                 self._add(parsed.metrics)
             else:
                 self._add(_record_metrics(parsed))
                 self._rows_above |= parsed.metrics
-        elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
+        elif self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             named = parsed.metrics if parsed.goes_on and self.holds_record else _record_metrics(parsed)
             if parsed.goes_on and self._heading and not self._block:
                 self._rows_above |= parsed.metrics
@@ -930,6 +944,9 @@ class Assembler:
             self._add({parsed.counters.step_name: values["step"]})
             self._line = number
             return
+        if self._heading and not self._block and self._tells_how_many(parsed.counters.step_name):
+            total = replace(parsed.counters, planned=(("step", int(self._counters["step"])),))
+            self._plan.take(total, values.get("step"), 0)
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
         is_alone = parsed.counters.rest.strip(" |:=-#[]") == "" and not parsed.counters.weak
@@ -942,7 +959,12 @@ class Assembler:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
         name = parsed.counters.step_name
         begun = self._heading and "step" in self._counters and number - self._line <= MAX_ROWS_BETWEEN_COUNTERS
-        return begun and values.keys() == {"step"} and not parsed.metrics and name not in ("", self._step_name)
+        is_other = name not in ("", self._step_name) and not self._tells_how_many(name)
+        return begun and values.keys() == {"step"} and not parsed.metrics and is_other
+
+    def _tells_how_many(self, name: str) -> bool:
+        """Say whether the heading names the plural of a counter: "updates = 320" above all "update = 20"."""
+        return "step" in self._counters and name.strip() != "" and self._step_name.strip() == f"{name.strip()}s"
 
     @property
     def under_heading(self) -> bool:
@@ -1348,7 +1370,7 @@ def _loss_in(metrics: Iterable[str]) -> str:
 
 def _is_of_training(name: str) -> bool:
     """Say whether a name is of what is measured: also of steps that were skipped, which have no loss."""
-    return is_telling(name) or canonical(name) == "skipped_iterations"
+    return is_telling(name) or canonical(name) == "skipped_iterations" or name == UNNAMED or set_of(name) != ""
 
 
 def _record_metrics(parsed: Parsed) -> dict[str, float]:

@@ -13,6 +13,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
 from mldebug_mcp.logs.names.metrics import is_known, is_telling
 from mldebug_mcp.logs.numbers import HUGE, NUMBER, whole_number
+from mldebug_mcp.logs.text.pairs import measures_sets
 
 _WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
 _STEP_WORD = (
@@ -109,13 +110,17 @@ _BEHIND_PHASE = "|".join(
     for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
 )
 _LONE = regex(
-    rf"(?<![^\s\])>|:])(?<!,\s)(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#@]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
+    rf"(?<![^\s\])>|:])(?<!,\s)(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#@]\s{{0,8}})?(?P<lone>\d{{1,3}}(?:,\d{{3}}){{1,3}}(?![\d.,])|\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
     r"[\])>]?[-:,|;]{0,2}(?=\s|$)(?!\s{1,4}[A-Z]\w{0,60}\()",
     re.IGNORECASE,
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
 
 Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
+ONE_MEASURE = regex(
+    r"\s{0,12}\d{1,9}\s{1,8}[A-Za-z][\w-]{0,30}\s?[:=]?\s{1,8}-?\d{1,9}\.\d{1,12}(?:\s{1,4}\([^()\d]{1,80}\))?\s*"
+)
+"""A counter, a word and a number with decimals, and a remark: "100 scorer 4.1 (a script of its own)"."""
 _OWN_COUNTER = regex(
     r"(?:(?:n_?iter|tr_step|upd|ver|[iknstu])\s?[=:]?\s?|v(?=\d))(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))",
     re.IGNORECASE,
@@ -174,9 +179,15 @@ _PHASE_AND_EPOCH = regex(
     needs="(",
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
+_PASS = regex(
+    r"[\W_]{0,12}(?:pass|sweep|lap)\s?[:=#]?\s?(?P<epoch>\d{1,6})(?:\s?(?:/|of)\s?(?P<epochs>\d{1,6}))?[\W_]{0,12}$",
+    re.IGNORECASE,
+    needs=("pass", "sweep", "lap"),
+)
+"""A heading of nothing but a pass over the data: "--- pass 7"."""
 _AT_BEGINNING = (
     _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH,
-    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD, _IN_BRACKETS,
+    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD, _PASS, _IN_BRACKETS,
 )  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
@@ -280,7 +291,8 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     lone = list(_LONE.finditer(line, 0, value.start()))
     if is_of_evaluation(line):  # "Test: EMA [0/5]" is of a part of it
         lone = [match for match in lone if not match["lones"] or _stands_behind_phase(line, match.start())]
-    if not any(map(_is_metric, _FIRST_VALUE.findall(line))):
+    is_measured = any(map(_is_metric, _FIRST_VALUE.findall(line)))
+    if not (is_measured or measures_sets(line) or ONE_MEASURE.fullmatch(line)):
         lone = [match for match in lone if not match[0].strip().isdigit()]  # a list of layers: "12 conv 64"
     return next((match for match in lone if match["lones"]), lone[-1] if lone else bare)
 

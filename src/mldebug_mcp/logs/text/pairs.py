@@ -25,9 +25,12 @@ from mldebug_mcp.logs.names.metrics import (
     is_measured,
     is_of_ranks,
     is_pace,
+    is_phase_alone,
     is_telling,
     may_hold_names,
     member_of_rank,
+    phase_alone,
+    set_of,
 )
 from mldebug_mcp.logs.names.quantities import OF_UPDATES
 from mldebug_mcp.logs.names.words import UPDATE_SYMBOL, WEIGHTS_SYMBOL
@@ -118,7 +121,29 @@ _OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|toke
 """What is counted through the data: "sample=72/5608" is the 72nd of them, and no share as "correct=72/100" is."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
+_LEFT_OF_SPLIT = 0.01
+"""What the shares of a split may lack to 1, as they are printed."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
+
+
+_SET = regex(
+    r"(?<![\w./@-])(?P<set>[^\W\d][\w-]{0,20})(?: (?P<of>[A-Za-z][\w-]{0,20}(?: [A-Za-z][\w-]{0,20})?))?"
+    r"\s{0,3}[:=]?\s{0,4}-?\d{1,9}\.\d{1,12}(?:e[-+]?\d{1,3})?"
+    r"(?![\w.]|\s?(?:%|(?:m?s|secs?|mins?|h|[KMG]i?B|seconds|minutes)\b))",
+    needs=".",
+)
+"""A set by its phase and a number with decimals: "trn 2.1", "held out 2.2", "dev legal 2.5"; no time, and no share."""
+
+
+def measures_sets(line: str) -> bool:
+    """Say whether a line gives numbers with decimals of sets by their phase alone, and not the shares of a split."""
+    numbers = [
+        parse_number(found[0].rpartition(" ")[2].lstrip(":="))
+        for found in _SET.finditer(line)
+        if set_of(f"{found['set']} {found['of']}" if found["of"] else found["set"])
+    ]
+    known = [number for number in numbers if number is not None]
+    return bool(numbers) and not (len(known) > 1 and math.isclose(sum(known), 1.0, abs_tol=_LEFT_OF_SPLIT))
 
 
 def _is_change(name: str, behind: str | None) -> bool:
@@ -127,11 +152,12 @@ def _is_change(name: str, behind: str | None) -> bool:
 
 
 class _Found(NamedTuple):
-    """A number of a line, its name, and where the name stands."""
+    """A number of a line, its name, where the name stands, and where the number ends."""
 
     name: str
     number: float
     at: int
+    end: int
 
 
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
@@ -141,8 +167,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """
     record: dict[str, float] = {}
     named: set[str] = set()
-    shared = ""
-    turns = turns_in(line)
+    shared, turns = "", turns_in(line)
     carried = leads = again_here = False
     of_ranks = {len(_BETWEEN.split(found["listed"])) for found in _lists_of_ranks(line)}
     found: list[_Found] = []
@@ -154,16 +179,11 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         phrase = match["name"] if named_before else _without_unit(line, match)
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
-        explicit = (
-            match["sep"].strip() != ""
-            or _is_listed(line, match.start(), phrase)
-            or _is_part(line, match)
-            or _is_between_bars(line, match)
-        )
+        explicit = _is_explicit(line, match, phrase)
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
-        mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
+        mean = _mean_behind(line, match, phrase) if of_evaluation else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
             lost, rest = parse_number(failed["number"]) or math.nan, failed["rest"]
@@ -173,16 +193,14 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
+        name = _of_set_before(line, match, name, found)
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
         classes = _members(line, match, name, of_ranks)
         name, number = _measured(line, match, name, number)
-        both = _OF_TWO.fullmatch(name) if match["mean"] else None
-        if both:  # "time (data): 0.365 (0.002)"
-            name = both["first"]
-            record.setdefault(both["second"], float(match["mean"]))
+        name = _with_number_in_brackets(record, line, match, name)
         known = canonical(name)
         carried = carried and not ((role := role_of(name)) and role.quantity in OF_UPDATES)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
@@ -194,7 +212,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         leads = leads or (not named and carried and _begins_evaluation(line, match["name"]))
         named.add(known)
         record.setdefault(name, number)
-        found.append(_Found(name, number, match.start()))
+        found.append(_Found(name, number, match.start(), match.end()))
         record |= classes
     return _with_heads(line, record, found)
 
@@ -283,6 +301,17 @@ def before_metrics(text: str) -> str:
     return next((text[: match.start()] for match in _pairs(text) if is_known(match["name"])), text)
 
 
+def _is_explicit(line: str, match: re.Match[str], phrase: str) -> bool:
+    """Say whether what stands before a number is its name, by a mark or by how both stand in the line."""
+    return (
+        match["sep"].strip() != ""
+        or _is_listed(line, match.start(), phrase)
+        or _is_part(line, match)
+        or _is_between_bars(line, match)
+        or _is_of_set(match)
+    )
+
+
 def _is_listed(line: str, start: int, phrase: str) -> bool:
     """Say whether a phrase of a few words begins a part of a list of sentences: ", d real is 0.98"."""
     words = phrase.split(" ")
@@ -312,6 +341,45 @@ def _is_between_bars(line: str, match: re.Match[str]) -> bool:
         return False
     rest = line[match.end() :].partition("|")[0]
     return _REST_OF_PART.fullmatch(rest) is not None and may_hold_names(line)
+
+
+def _mean_behind(line: str, match: re.Match[str], phrase: str) -> str | None:
+    """Return the number in brackets behind a value of an evaluation, where it is the mean so far."""
+    is_other = match["whole"] or _is_share_behind(line, match) or _is_change(phrase, match["mean"])
+    return None if is_other else match["mean"]
+
+
+def _with_number_in_brackets(record: dict[str, float], line: str, match: re.Match[str], name: str) -> str:
+    """Return the name of a value, and record what stands in brackets behind it where that is another measure."""
+    both = _OF_TWO.fullmatch(name) if match["mean"] else None
+    if both:  # "time (data): 0.365 (0.002)"
+        record.setdefault(both["second"], float(match["mean"]))
+        return both["first"]
+    if is_phase_alone(name) and _is_share_behind(line, match):
+        record.setdefault(f"{name}_2", float(match["mean"]) / 100)
+    return name
+
+
+def _is_share_behind(line: str, match: re.Match[str]) -> bool:
+    """Say whether a percentage in brackets stands behind a number that is none: another measure, "val 2.9 (45.0%)"."""
+    behind = line[match.end("mean") : match.end("mean") + 2].strip() if match["mean"] else ""
+    return behind[:1] == "%" and (match["unit"] or "").strip() != "%"
+
+
+def _is_of_set(match: re.Match[str]) -> bool:
+    """Say whether a number with decimals stands behind a phase and the name of a part: "dev legal 2.48"."""
+    return "." in match["number"] and not (match["unit"] or match["open"]) and set_of(match["name"]) != ""
+
+
+def _of_set_before(line: str, match: re.Match[str], name: str, found: Sequence[_Found]) -> str:
+    """Return a name of one word with the phase of the part of a set right before it: "dev legal 2.4  code 3.1"."""
+    before = found[-1] if found else None
+    phase = set_of(before.name) if before else ""
+    if before is None or phase in ("", before.name) or "." not in match["number"] or match["unit"]:
+        return name
+    is_next = not line[before.end : match.start()].strip(" ,;/")
+    is_part = " " not in name and role_of(name) is None and not is_phase_alone(name)
+    return f"{phase} {name}" if is_next and is_part else name
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -382,8 +450,11 @@ def _members(line: str, match: re.Match[str], name: str, of_ranks: Container[int
 def evaluation_name(name: str) -> str:
     """Return the name that a metric has as one of evaluation; that of a counter stays.
 
-    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line.
+    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line; and so does a
+    set by its phase, "dev legal".
     """
+    if phase_alone(set_of(name)) == "eval":
+        return name
     known, role = canonical(name), role_of(name)
     if role is not None and role.statistic == "ema" and not known.startswith("eval_"):
         return f"eval_{name}"
@@ -697,6 +768,9 @@ _FORMS = (
           r"@\[\s?IoU=0?\.(?P<overlap>\d\d)(?P<range>:[\d.]{1,6})?\s{0,12}\|"
           r"\s?area=\s{0,6}(?P<area>[a-z]{1,10})\s?\|\s?maxDets=\s{0,6}(?P<most>\d{1,5})\s?\]"
           rf"\s?=\s?(?P<score>{NUMBER})"),
+    # A number of the same rows by something else: "(export probe, same rows: 3.09 3.09)".
+    _Form(", same ", r"\g<by> same \g<of>",
+          r"(?<=\()(?P<by>[A-Za-z][\w -]{1,30}), same (?P<of>[a-z]{3,12})(?=\s?[:=])"),
     # A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5".
     _Form(" loss", r"\g<part>_\g<number>_",
           r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "

@@ -17,6 +17,7 @@ from mldebug_mcp.logs.line_prefixes import MPIRUN, is_of_evaluation, names_evalu
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
+    UNNAMED,
     canonical,
     is_abbreviated,
     is_amount,
@@ -26,6 +27,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
     phase_in,
+    set_of,
     settled,
     tells_kind,
 )
@@ -39,8 +41,16 @@ from mldebug_mcp.logs.numbers import (
     without_underscores,
 )
 from mldebug_mcp.logs.settings.settings import mapping_at
-from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
-from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, is_group, pairs_in, written_out
+from mldebug_mcp.logs.text.counters import ONE_MEASURE, Bar, Counters, bar_in, bars_apart, find_counters
+from mldebug_mcp.logs.text.pairs import (
+    PASS_OF_SAME,
+    before_metrics,
+    evaluation_name,
+    is_group,
+    measures_sets,
+    pairs_in,
+    written_out,
+)
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -123,6 +133,16 @@ _GOES_ON = regex(
     re.IGNORECASE,
 )
 """faster-rcnn.pytorch, below a record: "\t\t\trpn_cls: 0.25, rpn_box: 0.5, rcnn_box 0.75"."""
+_ONE_BELOW = regex(
+    r"\s{3,80}[A-Za-z][\w-]{0,30}(?: [A-Za-z]\w{0,20}){0,2}\s?[:=]\s?-?\d{1,9}\.\d{1,12}\s*", needs=(":", "=")
+)
+"""An indented line of one name and its number with decimals: "     greedy x64: 97.5"."""
+_ROW_OF_SETS = regex(
+    rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}{NUMBER}"
+    r"\s{0,3}(?:[,;|/]\s{0,3})?+){1,40}+(?:\([^()]{1,80}\))?\s*",
+    re.IGNORECASE,
+)
+"""A line of nothing but names and numbers, and a remark behind them."""
 _OF_LIST = regex(
     rf"(?:[A-Za-z][\w/.-]{{0,80}} {NUMBER} / ){{1,40}}+(?:[A-Za-z][\w/.-]{{0,80}} {NUMBER} )?",
     re.IGNORECASE,
@@ -181,15 +201,18 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     )
     if counters.values.keys() == {"step"} and _ROUND_OF_MXNET.match(message):
         counters.values, counters.ends_epoch = {"epoch": counters.values["step"]}, True
-    telling = skipping or by_phase or any(map(is_telling, metrics))
+    telling = skipping or by_phase or any(map(is_telling, metrics)) or UNNAMED in metrics
+    telling = telling or (bool(metrics) and _is_row_of_sets(counters, message, metrics))
     telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
     label = _label_in(counters.rest) if telling else ""
     if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
         label = "test"
     text = line[:MAX_LINE].rstrip()
-    goes_on = not (telling or is_counted) and (_GOES_ON.fullmatch(text) is not None or is_group(text))
+    is_below = any(form.fullmatch(text) is not None for form in (_GOES_ON, _ONE_BELOW)) or is_group(text)
+    goes_on = not (telling or is_counted) and is_below
     goes_on = bool(metrics) and (goes_on or _OF_LIST.fullmatch(f"{text} ") is not None)
     measured = len(metrics) > 1 or any(map(role_of, metrics))
+    goes_on = goes_on or (not telling and bool(metrics) and ONE_MEASURE.fullmatch(message) is not None)
     goes_on = goes_on or (named and measured and not (telling or is_counted) and _are_measures_alone(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
@@ -252,6 +275,14 @@ def _are_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> boo
 def _is_row_of_phases(metrics: Mapping[str, float]) -> bool:
     """Say whether a line gives a measure of several phases, by their names alone: "Train: 0.8, Val: 0.7"."""
     return len(metrics) > 1 and all(map(names_phase, metrics))
+
+
+def _is_row_of_sets(counters: Counters, message: str, metrics: Mapping[str, float]) -> bool:
+    """Say whether a line measures sets by their phase alone, behind its counter or as all that it tells."""
+    if not any(map(set_of, metrics)) or not measures_sets(counters.rest):
+        return False
+    leads = not counters.weak or message.lstrip(" [(<#")[:1].isdigit()
+    return leads if counters.values else _ROW_OF_SETS.fullmatch(message) is not None
 
 
 def _is_measure(name: str) -> bool:

@@ -20,6 +20,7 @@ from mldebug_mcp.logs.names.metrics import (
     counts_rows,
     factor_in,
     is_known,
+    is_phase_alone,
     is_telling,
     may_hold_names,
 )
@@ -33,7 +34,7 @@ _BAR = regex(r"(?<=[\s|])\|{1,2}g(?:rad)?\|{1,2}(?=[\s|])|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
 _CELL = regex(r"\S+(?: \S+)*")
 _CELL_WORD = regex(r"\S+")
-_OF_TOTAL = regex(r"(\d+)/\d+")
+_OF_TOTAL = regex(r"(\d+)/(?P<total>\d+)")
 _OF_PHASE = regex(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
 """A cell that names the phase of its row: mlx-lm's "val 3.947", under the name of the training loss."""
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
@@ -114,7 +115,7 @@ class Table:
     @property
     def tells(self) -> bool:
         """Whether one of its columns is one that only training or evaluation prints: then its rows are records."""
-        return any(map(is_telling, self._names))
+        return any(map(is_telling, self._names)) or _measures_phases(self._names) > 0
 
     @property
     def expects_row(self) -> bool:
@@ -169,13 +170,13 @@ class Table:
         if not spaced and not may_hold_names(line):
             return False
         names = _split(line, spaced=spaced)
-        commas = len(names) == 1 and "," in line
+        commas = "," in line and all(name.endswith(",") for name in names[:-1])
         names = [name.strip() for name in line.split(",")] if commas else names
         if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(map(_names_column, names)) + _heads_glued(names)
+        known = sum(map(_names_column, names)) + _heads_glued(names) + _measures_phases(names)
         if not spaced and known < 2:
             return False
         names = [re.sub(r"^Box\(P$", "precision", name).strip(":") for name in names]
@@ -430,6 +431,9 @@ def _value(name: str, cell: str) -> float | None:
     if measured is None:
         return None
     number, unit = measured
+    of_total = _OF_TOTAL.fullmatch(cell)
+    if of_total and canonical(name) not in COUNTERS and float(of_total["total"]):
+        number /= float(of_total["total"])
     return number * (factor_in(name, unit) if unit else 1.0)
 
 
@@ -502,6 +506,11 @@ def _names_by_start(header: str, starts: Sequence[int]) -> list[str]:
 def _heads_glued(names: Sequence[str]) -> bool:
     """Say whether names behind that of a counter touch, as fastai writes them: "epoch   train_lossvalid_losstime"."""
     return canonical(names[0]) in COUNTERS and any(name.lower().count("loss") > 1 for name in names)
+
+
+def _measures_phases(names: Sequence[str]) -> int:
+    """Return how many columns behind that of a counter are called by their phase alone: "step  train  dev"."""
+    return sum(map(is_phase_alone, names)) if canonical(names[0]) in COUNTERS else 0
 
 
 def _single_spaced(line: str) -> list[str]:
