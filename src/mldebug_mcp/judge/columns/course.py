@@ -441,6 +441,41 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
+_COSINES = frozenset({"cos", "cosine", "cossim", "similarity", "corr", "alignment"})
+_BEFORE = frozenset({"prev", "previous", "last", "successive", "consecutive", "lag", "lag1", "before", "adjacent"})
+_OF_AVERAGES = frozenset({"m", "mom", "momentum", "buf", "buffer", "ema", "avg", "mean", "update", "updates", "full"})
+"""Words of the angle between a gradient and the one before it, and of what goes on from step to step anyway."""
+ALIKE_GRADIENTS = 0.98
+"""Cosine of two gradients that are the same but for what one batch adds. Chosen: those of fresh rows have far less."""
+
+
+def gradients_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that each gradient points as the one before it, while the loss is of other rows each time.
+
+    Not this where the loss is smooth, as that of all rows at once is.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
+        return
+    for name, series in run.series.items():
+        words = set(pieces_of(series.logged_as or name))
+        is_named = words & _OF_GRADIENTS and words & _COSINES and words & _BEFORE and not words & _OF_AVERAGES
+        angle = series.finite
+        if not is_named or len(angle) < MIN_RECORDS_FOR_LEVEL or median(angle.value) < ALIKE_GRADIENTS:
+            continue
+        yield DerivedFact.model_construct(
+            fact="gradients_alike",
+            text=(
+                f"{named(angle)} is about {figure(median(angle.value))} in {len(angle)} records, while "
+                f"{named(loss)} differs from record to record by {percent(_scatters(loss))}. Gradients of fresh rows "
+                "differ as their losses do; a sum that is carried from step to step hardly turns."
+            ),
+            values={"cosine": median(angle.value)},
+        )
+        return
+
+
 TIME_BLOCKS = 10
 """Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
 LEAST_TIME_RECORDS = 40
@@ -706,6 +741,58 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
             steps=[step],
         )
         if not moved:
+            return
+
+
+ALIKE_START = 0.1
+"""Share by which a value after a resume differs from the one with which the run began. Chosen: for other rows."""
+MOST_CALM = 1.1
+"""Times by which a column changes from record to record before the resume. Chosen: long averages hardly move."""
+LEAST_APART = 2.0
+"""Times by which it is off that level after the resume. Chosen: noise of what is so calm has far less."""
+_BEGINS_WITH_PROCESS = frozenset({
+    "time", "elapsed", "wall", "eta", "sec", "secs", "s", "ms", "mem", "memory", "cache", "queue", "util", "temp",
+    "speed", "ips", "fps", "throughput", "pos", "position", "cursor", "epoch", "pass", "progress", "pct", "done", "mb",
+    "frac", "warmup", "lr", "rate", "fill", "filled", "rss", "gpu", "cpu", "proc", "hit", "hits", "beta", "temperature",
+})  # fmt: skip
+"""Words of what a new process begins anew without a loss of state, or a schedule does."""
+
+
+def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
+    """Yield that what was calm before a resume is, after it, as in the first records of the run, and goes as it went.
+
+    So does what an optimizer holds, or the length of its updates, where it is made anew. The name says nothing. Not
+    this where a new process begins it anew anyway, or it counts.
+    """
+    restart = restart_of_data(run)
+    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
+    steps |= set() if restart is None else {restart[0]}
+    for name, series in run.series.items() if run.kind not in POLICIES else ():
+        if series.role is not None or not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(name)):
+            continue
+        for step in sorted(steps)[:MOST_RESUMES]:
+            before, after = series.finite.where(series.finite.step < step), series.finite.where(series.finite.step >= step)
+            if len(before) < 2 * MIN_RECORDS_FOR_LEVEL or len(after) < 2 * LEAST_PAIRS:
+                continue
+            first, old, new = before.value[:LEAST_PAIRS], before.value[-RECORDS_BEFORE_EVENT:], after.value[:LEAST_PAIRS]
+            if not positive(np.concatenate([first, old, new])) or not (first % 1).any():
+                continue
+            moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
+            apart = np.abs(np.log(new[0] / old)).min()
+            as_first = np.abs(new / first - 1).max() <= ALIKE_START
+            if moves > MOST_CALM or apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
+                continue
+            yield DerivedFact.model_construct(
+                fact="begins_anew_at_resume",
+                text=(
+                    f"{named(series)} is {from_to(old)} in the {len(old)} records before the resume at "
+                    f"{run.place(step)}, and {', '.join(map(figure, new.tolist()))} in the first after it: as in the "
+                    f"first of the run, {', '.join(map(figure, first.tolist()))}. What is restored goes on where it "
+                    "was; averages that an optimizer begins anew do this."
+                ),
+                values={"before": float(old[-1]), "after": float(new[0]), "first": float(first[0])},
+                steps=[step],
+            )
             return
 
 
@@ -1101,6 +1188,44 @@ def periods(run: Run) -> Iterator[DerivedFact]:
             "Rows in a new order each time leave no period."
         ),
         values={"period": steps, "explained": explained},
+    )
+
+
+FAR_ABOVE_OTHERS = 3.0
+"""Times the median of all places of a period that a few have. Chosen: rows in an order by kind have less."""
+FEW_PLACES = 0.2
+"""Share of the places of a period that these are, at most. Chosen: blocks of like rows are most of a pass."""
+
+
+def few_places_of_period(run: Run) -> Iterator[DerivedFact]:
+    """Yield that of a period of the loss a few places alone are far above all others, in each cycle.
+
+    Not this where the learning rate comes back with it.
+    """
+    loss = training_loss(run, LEVEL_WINDOW_RECORDS, not_of=POLICIES)
+    found = _period(loss) if loss is not None else None
+    if loss is None or found is None or not positive(loss.value) or len(rate_comes_back(run)):
+        return
+    period = found[0]
+    cycles = min(len(loss), MOST_OF_PERIODS) // period
+    values = loss.value[-cycles * period :].reshape(cycles, period)
+    levels = values / np.array([[median(cycle)] for cycle in values])
+    places = row_medians(levels.T)
+    high = places >= FAR_ABOVE_OTHERS
+    if not high.any() or high.mean() > FEW_PLACES:
+        return
+    at = int(np.argmax(places))
+    steps = median_gap(loss.step)
+    yield DerivedFact.model_construct(
+        fact="few_places_of_period",
+        text=(
+            f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
+            f"the {period} records of that period are far above the others: the highest has {figure(float(places[at]))}"
+            f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
+            "rows that come at the same place of each pass are unlike all others."
+        ),
+        values={"times": float(places[at]), "cycles": float(cycles)},
+        steps=[float(loss.step[-cycles * period + at])],
     )
 
 

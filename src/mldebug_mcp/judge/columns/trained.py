@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -162,16 +162,69 @@ def subtracted(run: Run) -> Iterator[DerivedFact]:
         for part, weight, first, last in weighted if len(parts) > 1 else ():
             if weight > 0:
                 continue
-            yield DerivedFact.model_construct(
-                fact="part_subtracted",
-                text=(
-                    f"{named(total)} holds {named(part)} with the factor {figure(weight)} (least squares over "
-                    f"{len(total)} records and {len(parts)} parts): it is subtracted. {named(part)} goes from about "
-                    f"{figure(first)} to about {figure(last)}. A loss that is to fall is added."
-                ),
-                values={"factor": float(weight), "first": first, "last": last},
-            )
+            how = f"least squares over {len(total)} records and {len(parts)} parts"
+            yield _subtracts(total, part, float(weight), how, first, last)
             return
+    yield from _subtracted_by_arithmetic(run, total)
+
+
+_GAINS = frozenset({
+    "entropy", "ent", "bonus", "reward", "return", "gain", "acc", "accuracy", "ll", "logp", "loglik", "mi", "info",
+    "score", "margin", "sim", "similarity", "total", "objective", "overall", "combined", "all", "full", "loss",
+    "ema", "avg", "lr", "rate", "time", "step", "steps", "epoch",
+})  # fmt: skip
+"""Words of what training is to make larger, of sums, and of what is no part of a loss."""
+LEAST_SUM_RECORDS = 10
+"""Records in which an unread column and a part make up the total to the last digit. Chosen: none does by chance."""
+SUM_DIGITS = 2.0
+"""Units of the last printed digit by which it is off at most. Chosen: each of three numbers is rounded."""
+MANY_DIGITS = 100.0
+"""Units of the last digit by which the subtracted part goes. Chosen: the factor is known to a hundredth."""
+
+
+def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
+    """Yield that the total is one column less a share of another, record by record to the last digit.
+
+    The names of these need not be known; the part is never below zero, and is none that is to be made larger.
+    """
+    if len(total) < LEAST_SUM_RECORDS or total.value[-1] >= total.value[0]:
+        return
+    columns = [
+        series.finite
+        for name, series in run.series.items()
+        if name != total.name
+        and (series.role is None or series.role.quantity in (*LOSSES, Quantity.KL))
+        and np.array_equal(series.finite.step, total.step)
+        and float(np.ptp(series.finite.value)) > 0
+        and float(series.finite.value.min()) >= 0
+        and _GAINS.isdisjoint(pieces_of(series.logged_as or name))
+    ]
+    for whole, part in permutations(columns[:MOST_SUMMED], 2):
+        unit = max(_last_digit(series.value[:LEAST_SUM_RECORDS].tolist()) for series in (total, whole))
+        (factors, _), (first, last) = nearest_sum(total.value - whole.value, part.value[:, None]), part.value[[0, -1]]
+        factor = float(factors[0])
+        off = total.value - whole.value - factor * part.value
+        rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
+        goes = abs(factor) * float(np.ptp(part.value))
+        if not -1 < factor < 0 or float(np.abs(off).max()) > rounded or goes < MANY_DIGITS * unit or last <= first:
+            continue
+        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", first, last)
+        return
+
+
+MOST_SUMMED = 12
+"""Columns of which two are taken. Chosen: a log has few that stand in every record."""
+
+
+def _subtracts(total: Series, part: Series, factor: float, how: str, first: float, last: float) -> DerivedFact:
+    return DerivedFact.model_construct(
+        fact="divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
+        text=(
+            f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
+            f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added."
+        ),
+        values={"factor": factor, "first": float(first), "last": float(last)},
+    )
 
 
 def weighted_parts(
@@ -824,7 +877,13 @@ def _words_of(series: Series) -> set[str]:
     return {word for word in pieces_of(series.name) if not word.isdecimal()}
 
 
+_IN_BARS = regex(r"(?:‖|\|\|)[^\W\d_][\w.]+(?:‖|\|\|)", needs=("‖", "||"))
+"""A norm of something that is named between bars. Activations do not stand still while what is below them moves."""
+
+
 def _is_norm_of_part(series: Series) -> bool:
+    if _IN_BARS.fullmatch(series.name) is not None:
+        return True
     words = _words_of(series)
     return bool(words & _NORMS) and bool(words - _NORMS) and words - _NORMS <= PARTS_OF_A_MODEL | LAST_LAYERS
 

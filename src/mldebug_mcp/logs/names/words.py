@@ -30,10 +30,12 @@ _RANKED = regex(
 )
 _BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
 _IN_BARS = {
-    **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇θ", "∇w", "dl"), "grad_norm"),
+    **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇loss", "∇θ", "∇w", "dl"), "grad_norm"),
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
+_OF_PART = regex(r"(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇"))
+"""The size of a part of a model or of its gradient, by signs alone: `‖head‖`, `∇head`. A norm may be of activations."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
@@ -45,7 +47,15 @@ def plain(name: str) -> str:
     if name.isalpha() and name.isascii():
         return name
     if (bars := _BARS.fullmatch(name.strip())) is not None:
-        return _IN_BARS.get(bars[1].strip().lower(), name)
+        inside = _IN_BARS.get(bars[1].strip().lower())
+        if inside is not None:
+            return inside
+    if name[0] == "∇" and name.strip().lower() in _IN_BARS:
+        return "grad_norm"
+    if (part := _OF_PART.fullmatch(name.strip())) is not None:
+        return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
+    if bars is not None:
+        return name
     if _RANKED.search(name) is not None:
         name = _AT.sub("@", name)
     if "@" in name:
