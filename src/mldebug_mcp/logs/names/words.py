@@ -40,6 +40,9 @@ _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
 """The number of an item before its name, as `2.Workers/6.Learning_rate` has it."""
+_HELD_OUT = regex(r"(?<![^\W_])h/o(?![^\W_])", re.IGNORECASE)
+_PIECES_OF_TEXT = frozenset({"char", "character", "token", "tokens", "byte", "symbol", "word"})
+"""What the loss of a language model is a mean over."""
 
 
 def plain(name: str) -> str:
@@ -63,7 +66,7 @@ def plain(name: str) -> str:
     if name[-1] in "+-":
         name = _OF_PAIRS.sub(lambda match: f"{match[1]}_{'chosen' if match[2] == '+' else 'rejected'}", name)
     if name[0].isdecimal() or "/" in name:
-        name = _LISTED.sub("", name)
+        name = _HELD_OUT.sub("holdout", _LISTED.sub("", name))
     return _AVERAGE_PRECISION.sub("map", name)
 
 
@@ -173,6 +176,8 @@ def sorted_out(segments: list[list[str]]) -> Words:
             words.leading += words.last
             words.last = mine
             words.base += mine
+    if words.extra and any("nats" in segment for segment in segments) and _PIECES_OF_TEXT.issuperset(words.base):
+        words.base = words.last = ["loss"]  # "nats", "held nats/char"
     return words
 
 
