@@ -476,6 +476,101 @@ def gradients_alike(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+_PLACES_OF_EVENTS = frozenset(
+    {"at", "on", "from", "rank", "ranks", "worker", "gpu", "device", "node", "host", "process", "proc", "slot", "shard"}
+)
+LEAST_EVENTS = 5
+"""Events at one place. Chosen: of four places five events are at one by chance once in 256 times."""
+MOST_OF_RECORDS = 0.8
+"""Share of the records of the loss that have such an event, at most. Chosen: what each record has is no event."""
+
+
+def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
+    """Yield that all events that name a rank, and stand between the records, are at one and the same of many."""
+    lists: dict[str, int] = {}
+    for name in run.series:
+        head, _, place = name.rpartition("/")
+        if head and place.isdecimal():
+            lists[head] = lists.get(head, 0) + 1
+    ranks = int(run.setting("world_size") or max(lists.values(), default=0))
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 and loss is not None else ():
+        at, words = series.finite, pieces_of(name)
+        rank = float(at.value[0]) if len(at) else 0.0
+        is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
+        if loss is None or not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
+            continue
+        if np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
+            continue
+        beyond = [
+            other for other in columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
+            if np.array_equal(other.step, at.step)
+        ]  # fmt: skip
+        shown = f", with {named(beyond[0])} of {from_to(beyond[0].value)}" if beyond else ""
+        yield DerivedFact.model_construct(
+            fact="events_at_one_rank",
+            text=(
+                f"{named(at)} is {figure(rank)} in all {len(at)} events{shown}, of {ranks} ranks. By chance all are at "
+                f"one rank once in {figure(float(ranks) ** (len(at) - 1))} times: what differs is the machine, not the "
+                "rows."
+            ),
+            values={"rank": rank, "events": float(len(at)), "ranks": float(ranks)},
+            steps=[float(at.step[0])],
+        )
+        return
+
+
+_OF_INPUTS = frozenset({
+    "hist", "history", "input", "inputs", "x", "feature", "features", "pixel", "pixels", "image", "images", "batch",
+    "data", "raw", "row", "rows", "signal", "audio", "target", "targets", "y",
+})  # fmt: skip
+_EXTREMES = frozenset({"max", "min", "absmax", "amax", "abs", "peak", "range", "extreme", "largest", "std", "high"})
+"""Words of an extreme of what a model is given."""
+TIMES_ALL_OTHERS = 10.0
+"""Times the largest of all other records that it is. Chosen: of scaled rows no other is so far off."""
+
+
+def input_far_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an extreme of the inputs is far beyond that of all other records in one, where a result is, too."""
+    results = [
+        series.finite for name, series in run.series.items()
+        if len(series.finite) >= MIN_RECORDS_FOR_LEVEL and not set(pieces_of(name)) & _OF_INPUTS
+    ]  # fmt: skip
+    for name, series in run.series.items():
+        words, extreme = set(pieces_of(series.logged_as or name)), series.finite
+        if not words & _OF_INPUTS or not words & _EXTREMES or len(extreme) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        size = np.abs(extreme.value)
+        at = int(np.argmax(size))
+        others = np.delete(size, at)
+        if float(others.min()) <= 0 or size[at] < TIMES_ALL_OTHERS * float(others.max()):
+            continue
+        step = float(extreme.step[at])
+        moved = [result for result in results if _is_extreme_at(result, step)]
+        if not moved:
+            continue
+        result = moved[0].value[moved[0].step == step]
+        yield DerivedFact.model_construct(
+            fact="input_far_off",
+            text=(
+                f"{named(extreme)} is {figure(float(size[at]))} at {run.place(step)} and {figure(float(others.max()))} "
+                f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(float(result[0]))} there,"
+                f" and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others."
+            ),
+            values={"size": float(size[at]), "others": float(others.max())},
+            steps=[step],
+        )
+        return
+
+
+def _is_extreme_at(result: Series, step: float) -> bool:
+    """Say whether a curve is farthest above its level at a step, apart from where it begins."""
+    later = result.where(result.step > result.step[0])
+    here = later.value[later.step == step]
+    level = median(later.value)
+    return len(here) > 0 and level > 0 and float(here[0]) == float(later.value.max()) >= MIN_WORSE_LEVEL_RATIO * level
+
+
 TIME_BLOCKS = 10
 """Blocks of the records, whose medians are the course of a time: single slow steps do not move them. Chosen."""
 LEAST_TIME_RECORDS = 40
@@ -771,10 +866,17 @@ def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
         if series.role is not None or not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(name)):
             continue
         for step in sorted(steps)[:MOST_RESUMES]:
-            before, after = series.finite.where(series.finite.step < step), series.finite.where(series.finite.step >= step)
+            before, after = (
+                series.finite.where(series.finite.step < step),
+                series.finite.where(series.finite.step >= step),
+            )
             if len(before) < 2 * MIN_RECORDS_FOR_LEVEL or len(after) < 2 * LEAST_PAIRS:
                 continue
-            first, old, new = before.value[:LEAST_PAIRS], before.value[-RECORDS_BEFORE_EVENT:], after.value[:LEAST_PAIRS]
+            first, old, new = (
+                before.value[:LEAST_PAIRS],
+                before.value[-RECORDS_BEFORE_EVENT:],
+                after.value[:LEAST_PAIRS],
+            )
             if not positive(np.concatenate([first, old, new])) or not (first % 1).any():
                 continue
             moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))

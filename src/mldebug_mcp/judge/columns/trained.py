@@ -168,6 +168,52 @@ def subtracted(run: Run) -> Iterator[DerivedFact]:
     yield from _subtracted_by_arithmetic(run, total)
 
 
+_PENALTIES = frozenset({"reg", "l2", "wd", "decay", "penalty", "regularizer", "regulariser", "regularization",
+                        "regularisation"})  # fmt: skip
+"""Words of a term of the loss that is of the size of the weights."""
+SHRUNK_AT_ONCE = 3.0
+"""Times by which it falls before anything is learnt. Chosen: weights of a healthy run hardly shrink."""
+HARDLY_LEARNT = 0.75
+"""Share of its start that the loss has then. Chosen: by hand."""
+EARLY_SHARE = 0.25
+"""Share of the records that are early. Chosen: by hand."""
+
+
+def penalty_rules(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the penalty on the weights falls far before the loss does, and rests above the loss of the data.
+
+    Not this where the loss ends near zero: then any penalty is above it.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    for series in run.series.values() if loss is not None else ():
+        penalty = series.finite
+        is_penalty = series.role is None or series.role.quantity is Quantity.LOSS
+        if loss is None or not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
+            continue
+        if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
+            continue
+        start, end, left = float(loss.value[0]), median(tail(loss)), median(tail(penalty))
+        early = 1 + int(EARLY_SHARE * len(loss))
+        shrunk = np.flatnonzero(penalty.value[:early] * SHRUNK_AT_ONCE <= penalty.value[0])
+        if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
+            continue
+        at = int(shrunk[0])
+        yield DerivedFact.model_construct(
+            fact="penalty_rules",
+            text=(
+                f"{named(penalty)} falls from {figure(float(penalty.value[0]))} to {figure(float(penalty.value[at]))} "
+                f"by {run.place(loss.step[at])}, where {named(loss)} is still {figure(float(loss.value[at]))} of "
+                f"{figure(start)}, and rests at {figure(left)}, above the {figure(end)} of {named(loss)}. Weights "
+                "shrink before anything is learnt, and what holds them down weighs more than the data."
+            ),
+            values={"penalty": left, "loss": end},
+            steps=[float(loss.step[at])],
+        )
+        return
+
+
+SMALL_SHARE = 0.05
+"""Share of its start below which a loss is near zero. Chosen: by hand."""
 _GAINS = frozenset({
     "entropy", "ent", "bonus", "reward", "return", "gain", "acc", "accuracy", "ll", "logp", "loglik", "mi", "info",
     "score", "margin", "sim", "similarity", "total", "objective", "overall", "combined", "all", "full", "loss",

@@ -34,7 +34,9 @@ _IN_BARS = {
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
-_OF_PART = regex(r"(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇"))
+_OF_PART = regex(
+    r"(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇")
+)
 """The size of a part of a model or of its gradient, by signs alone: `‖head‖`, `∇head`. A norm may be of activations."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
