@@ -554,8 +554,8 @@ def input_far_off(run: Run) -> Iterator[DerivedFact]:
             fact="input_far_off",
             text=(
                 f"{named(extreme)} is {figure(float(size[at]))} at {run.place(step)} and {figure(float(others.max()))} "
-                f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(float(result[0]))} there,"
-                f" and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others."
+                f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(float(result[0]))} "
+                f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others."
             ),
             values={"size": float(size[at]), "others": float(others.max())},
             steps=[step],

@@ -1734,20 +1734,22 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
 
 _COUNTED_ROWS = frozenset({
     "px", "pixels", "pixel", "rows", "row", "n", "count", "counts", "samples", "items", "examples", "scored", "total",
-    "boxes", "tokens", "frames", "images", "seen",
+    "boxes", "tokens", "frames",
+    "images", "seen",
 })  # fmt: skip
 """Words of a number of what was scored."""
 
 
 def scored_rows_add_up(run: Run) -> Iterator[DerivedFact]:
-    """Yield that each evaluation counts the rows of all before it as well, so that its scores are of old answers too."""
+    """Yield that each evaluation counts the rows of all before it as well: its scores are of old answers, too."""
     for name, series in run.series.items():
         words, count = pieces_of(series.logged_as or name), series.finite
         is_evaluation = any(PHASES.get(word) == "eval" for word in words)
         if not is_evaluation or _COUNTED_ROWS.isdisjoint(words) or len(count) < LEAST_PAIRS + 1:
             continue
         first = float(count.value[0])
-        if first < MANY_ROWS or first % 1 or not np.array_equal(count.value, first * np.arange(1, len(count) + 1)):
+        expected = first * np.arange(1, len(count) + 1)
+        if first < MANY_ROWS or first % 1 or not np.array_equal(count.value, expected):
             continue
         yield DerivedFact.model_construct(
             fact="scored_rows_add_up",

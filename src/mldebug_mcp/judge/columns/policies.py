@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level
+from mldebug_mcp.checks.curve import at_common_steps, end_level, monotone, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
@@ -601,7 +601,7 @@ def source_mirrored(run: Run) -> Iterator[DerivedFact]:
     """
     groups: dict[tuple[float, ...], list[Series]] = {}
     for series in (each.finite for each in run.series.values() if each.role is None or each.role.part):
-        is_share = len(series) >= LEAST_PAIRS and 0 <= float(series.value.min()) and float(series.value.max()) <= 1
+        is_share = len(series) >= LEAST_PAIRS and float(series.value.min()) >= 0 and float(series.value.max()) <= 1
         if is_share and float(np.ptp(series.value)) > 0:
             groups.setdefault(tuple(series.step.tolist()), []).append(series)
     for shares in groups.values() if run.kind not in POLICIES else ():
@@ -636,7 +636,7 @@ TIMES_GROWN = 10.0
 
 
 def values_run_off(run: Run) -> Iterator[DerivedFact]:
-    """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was ever earned."""
+    """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was earned."""
     if run.kind not in POLICIES or "reward" not in run or len(run["reward"].finite) < LEAST_PAIRS:
         return
     most = float(np.abs(run["reward"].finite.value).max())

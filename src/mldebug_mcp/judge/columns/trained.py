@@ -163,7 +163,7 @@ def subtracted(run: Run) -> Iterator[DerivedFact]:
             if weight > 0:
                 continue
             how = f"least squares over {len(total)} records and {len(parts)} parts"
-            yield _subtracts(total, part, float(weight), how, first, last)
+            yield _subtracts(total, part, float(weight), how, (first, last))
             return
     yield from _subtracted_by_arithmetic(run, total)
 
@@ -224,8 +224,8 @@ LEAST_SUM_RECORDS = 10
 """Records in which an unread column and a part make up the total to the last digit. Chosen: none does by chance."""
 SUM_DIGITS = 2.0
 """Units of the last printed digit by which it is off at most. Chosen: each of three numbers is rounded."""
-MANY_DIGITS = 100.0
-"""Units of the last digit by which the subtracted part goes. Chosen: the factor is known to a hundredth."""
+MANY_DIGITS = 50.0
+"""Times that by which the subtracted part goes. Chosen: the factor is known to a fiftieth."""
 
 
 def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
@@ -243,6 +243,7 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
         and np.array_equal(series.finite.step, total.step)
         and float(np.ptp(series.finite.value)) > 0
         and float(series.finite.value.min()) >= 0
+        and bool((series.finite.value % 1).any())
         and _GAINS.isdisjoint(pieces_of(series.logged_as or name))
     ]
     for whole, part in permutations(columns[:MOST_SUMMED], 2):
@@ -252,9 +253,9 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
         off = total.value - whole.value - factor * part.value
         rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
         goes = abs(factor) * float(np.ptp(part.value))
-        if not -1 < factor < 0 or float(np.abs(off).max()) > rounded or goes < MANY_DIGITS * unit or last <= first:
+        if not -1 < factor < 0 or float(np.abs(off).max()) > rounded or goes < MANY_DIGITS * rounded or last <= first:
             continue
-        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", first, last)
+        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
         return
 
 
@@ -262,14 +263,15 @@ MOST_SUMMED = 12
 """Columns of which two are taken. Chosen: a log has few that stand in every record."""
 
 
-def _subtracts(total: Series, part: Series, factor: float, how: str, first: float, last: float) -> DerivedFact:
+def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
+    first, last = map(float, ends)
     return DerivedFact.model_construct(
         fact="divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
         text=(
             f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
             f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added."
         ),
-        values={"factor": factor, "first": float(first), "last": float(last)},
+        values={"factor": factor, "first": first, "last": last},
     )
 
 

@@ -51,16 +51,8 @@ def plain(name: str) -> str:
     """Return a name with what signs in it mean written out: `|θ|` is weight_norm, `recall_at_10` recall@10."""
     if name.isalpha() and name.isascii():
         return name
-    if (bars := _BARS.fullmatch(name.strip())) is not None:
-        inside = _IN_BARS.get(bars[1].strip().lower())
-        if inside is not None:
-            return inside
-    if name[0] == "∇" and name.strip().lower() in _IN_BARS:
-        return "grad_norm"
-    if (part := _OF_PART.fullmatch(name.strip())) is not None:
-        return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
-    if bars is not None:
-        return name
+    if (symbol := _by_symbol(name.strip())) is not None:
+        return symbol
     if _RANKED.search(name) is not None:
         name = _AT.sub("@", name)
     if "@" in name:
@@ -70,6 +62,18 @@ def plain(name: str) -> str:
     if name[0].isdecimal() or "/" in name:
         name = _HELD_OUT.sub("holdout", _LISTED.sub("", name))
     return _AVERAGE_PRECISION.sub("map", name)
+
+
+def _by_symbol(name: str) -> str | None:
+    """Return the size of what a name has between bars or behind a nabla, in words; None where it has neither."""
+    bars = _BARS.fullmatch(name)
+    known = _IN_BARS.get((bars[1] if bars else name if name[:1] == "∇" else "").strip().lower())
+    if known is not None:
+        return known
+    part = _OF_PART.fullmatch(name)
+    if part is None:
+        return name if bars else None
+    return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
 
 
 def folded(text: str) -> str:
