@@ -369,7 +369,7 @@ def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
     assert (answer.hypotheses[0].cause == "off_policy_staleness") is stale
 
 
-# What columns show whatever they are called: a sum that hardly turns, a state that begins anew, places of a pass, ranks.
+# What columns show whatever they are called: sums that hardly turn, states that begin anew, places of a pass, ranks.
 
 
 def noisy(level: float, share: float, shift: int = 0) -> Any:
