@@ -71,7 +71,7 @@ def _by_symbol(name: str) -> str | None:
     if known is not None:
         return known
     part = _OF_PART.fullmatch(name)
-    if part is None:
+    if part is None or not (part["bars"] or part["gradient"]):
         return name if bars else None
     return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
 
