@@ -925,12 +925,12 @@ def _words_of(series: Series) -> set[str]:
     return {word for word in pieces_of(series.name) if not word.isdecimal()}
 
 
-_IN_BARS = regex(r"(?:‖|\|\|)[^\W\d_][\w.]+(?:‖|\|\|)", needs=("‖", "||"))
+_BETWEEN_BARS = regex(r"(?:‖|\|\|)[^\W\d_][\w.]+(?:‖|\|\|)", needs=("‖", "||"))
 """A norm of something that is named between bars. Activations do not stand still while what is below them moves."""
 
 
 def _is_norm_of_part(series: Series) -> bool:
-    if _IN_BARS.fullmatch(series.name) is not None:
+    if _BETWEEN_BARS.fullmatch(series.name) is not None:
         return True
     words = _words_of(series)
     return bool(words & _NORMS) and bool(words - _NORMS) and words - _NORMS <= PARTS_OF_A_MODEL | LAST_LAYERS
