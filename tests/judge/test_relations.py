@@ -369,6 +369,156 @@ def test_a_policy_that_is_clipped_before_any_update_is_not_the_one_that_sampled(
     assert (answer.hypotheses[0].cause == "off_policy_staleness") is stale
 
 
+# What columns show whatever they are called: sums that hardly turn, states that begin anew, places of a pass, ranks.
+
+
+def noisy(level: float, share: float, shift: int = 0) -> Any:
+    return lambda step: level * (1 + share * float(NOISE[step + shift]))
+
+
+@pytest.mark.parametrize("name", ["cos(g, g prev)", "grad_cosine_successive", "cosine of last two grads"])
+@pytest.mark.parametrize(("cosine", "scatter", "stated"), [
+    (0.9993, 0.05, True), (0.4, 0.05, False), (0.999, 0, False),
+])  # fmt: skip
+def test_gradients_of_fresh_rows_that_hardly_turn_are_a_sum(
+    name: str, cosine: float, scatter: float, stated: bool
+) -> None:
+    answer = diagnosed({"loss": noisy(0.53, scatter), name: noisy(cosine, 1e-4, 300)})
+    assert ("gradients_alike" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "missing_zero_grad") is stated
+
+
+def test_an_average_of_gradients_may_hardly_turn() -> None:
+    answer = diagnosed({"loss": noisy(0.53, 0.05), "cos(momentum grad, prev)": noisy(0.999, 1e-4)})
+    assert "gradients_alike" not in facts(answer)
+
+
+def climbing(step: int) -> float:
+    return 0.33 * math.sqrt(1 - math.exp(-step / 60))
+
+
+@pytest.mark.parametrize(("name", "size"), [("rms_hist", 1.0), ("denom p50", 3e-4), ("mean nu", 20.0)])
+@pytest.mark.parametrize(("restored", "stated"), [(False, True), (True, False)])
+def test_what_goes_after_a_resume_as_at_the_start_was_not_restored(
+    name: str, size: float, restored: bool, stated: bool, tmp_path: Path
+) -> None:
+    log, resumed_at = tmp_path / "train.log", 121
+    lines = [
+        f"step {step} loss {falling(3.5, 1.3)(step):.4f} {name.replace(' ', '_')} "
+        f"{size * climbing(step if step < resumed_at or restored else step - resumed_at + 1):.3e}"
+        for step in range(1, 200)
+    ]
+    log.write_text("\n".join([*lines[:120], "Resuming from checkpoint-120", *lines[120:]]) + "\n")
+    assert ("begins_anew_at_resume" in facts(diagnose_run(log))) is stated
+
+
+@pytest.mark.parametrize(("name", "start"), [("loss", 0), ("tr_ce", 3), ("nll", 9)])
+@pytest.mark.parametrize(("wide", "stated"), [(2, True), (9, False)])
+def test_few_places_of_a_pass_that_are_far_above_the_others_hold_bad_rows(
+    name: str, start: int, wide: int, stated: bool
+) -> None:
+    columns = {name: lambda step: noisy(0.4, 0.03)(step) + (4.0 if (step + start) % 20 < wide else 0.0)}
+    assert ("few_places_of_period" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize(("still_name", "moving_name", "gradient"), [
+    ("‖emb‖", "‖out‖", "∇emb"), ("||stem||", "||mixer||", "∇stem"), ("‖W_in‖", "‖W_out‖", "∇W_in"),
+])  # fmt: skip
+@pytest.mark.parametrize("moves", [0.0, 0.001])
+def test_a_part_whose_norm_stands_between_bars_is_seen_to_stand_still(
+    still_name: str, moving_name: str, gradient: str, moves: float
+) -> None:
+    columns = {
+        "loss": falling(1.8, 0.5), still_name: lambda step: 168.8 + moves * step, moving_name: falling(3.3, 32.9),
+        gradient: noisy(0.09, 0.05),
+    }  # fmt: skip
+    answer = diagnosed(columns, learning_rate=0.01, optim="adamw")
+    assert any("stands_still" in fact for fact in facts(answer)) is (moves == 0)
+
+
+@pytest.mark.parametrize(("total", "whole", "part"), [
+    ("objective", "recon (sum sq)", "KL q|p"), ("loss", "rec", "kl"), ("train_loss", "bce_pix", "kld"),
+])  # fmt: skip
+@pytest.mark.parametrize("factor", [-0.05, 0.05])
+def test_a_divergence_that_is_subtracted_is_seen_by_arithmetic(
+    total: str, whole: str, part: str, factor: float
+) -> None:
+    def kl(step: int) -> float:
+        return round(46 * (1 - math.exp(-step / 20)) + float(NOISE[step]) ** 2, 3)
+
+    def rest(step: int) -> float:
+        return round(60 + 40 * math.exp(-step / 15) + float(NOISE[-step]), 3)
+
+    columns = {total: lambda step: round(rest(step) + factor * kl(step), 3), whole: rest, part: kl}
+    assert any(fact.endswith("_subtracted") for fact in facts(diagnosed(columns))) is (factor < 0)
+
+
+@pytest.mark.parametrize("names", [("reg", "loss"), ("l2_term", "ce"), ("weight penalty", "data loss")])
+@pytest.mark.parametrize(("rest", "shrinks", "stated"), [(0.74, 0.05, True), (0.1, 0.05, False), (1.5, 0.9, False)])
+def test_a_penalty_that_falls_first_and_rests_above_the_data_holds_the_weights(
+    names: tuple[str, str], rest: float, shrinks: float, stated: bool
+) -> None:
+    def penalty(step: int) -> float:
+        return 2.2 if step == 1 else 2.2 * shrinks if step < 5 else rest + 0.02 * float(NOISE[step])
+
+    answer = diagnosed({names[1]: falling(2.1, 0.4, 20), names[0]: penalty})
+    assert ("penalty_rules" in facts(answer)) is stated
+
+
+@pytest.mark.parametrize("name", ["v over cells", "critic_mse", "vf/mean"])
+@pytest.mark.parametrize(("rate", "stated"), [(0.1, True), (0.004, False)])
+def test_values_that_run_off_beyond_all_returns_are_no_returns(name: str, rate: float, stated: bool) -> None:
+    power = 2 if "mse" in name else 1
+    columns = POLICY | {name: lambda step: 2 * math.exp(rate * power * step)}
+    assert ("values_run_off" in facts(diagnosed(columns, algorithm="ppo"))) is stated
+
+
+@pytest.mark.parametrize("names", [("hq", "web", "batch3"), ("src_a", "src_b", "vendor"), ("en", "de", "fr")])
+@pytest.mark.parametrize(("low", "stated"), [(None, True), (0.5, False)])
+def test_a_source_that_has_what_the_others_lack_is_labelled_the_other_way_round(
+    names: tuple[str, str, str], low: float | None, stated: bool
+) -> None:
+    def right(step: int) -> float:
+        return 0.86 - 0.3 * math.exp(-step / 20)
+
+    columns: dict[str, Any] = {
+        "loss": falling(0.69, 0.6), names[0]: right, names[1]: lambda step: right(step) + 0.005 * float(NOISE[step]),
+        names[2]: lambda step: (1 - right(step)) if low is None else low + 0.01 * float(NOISE[step]),
+    }  # fmt: skip
+    assert ("source_mirrored" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize("name", ["at", "rank", "on gpu"])
+@pytest.mark.parametrize(("place", "stated"), [(lambda _: 5, True), (lambda step: step % 8, False)])
+def test_events_that_are_all_at_one_of_many_ranks_are_of_the_machine(name: str, place: Any, stated: bool) -> None:
+    records: list[dict[str, float]] = []
+    for step in range(1, 200):
+        if step % 10 == 0:
+            records.append({"step": step, "loss": falling(2.0, 0.5)(step)})
+        elif step % 23 == 0:
+            records.append({"step": step, name: place(step), "grad_norm": 300.0})
+    assert ("events_at_one_rank" in facts(diagnose_run(records, settings={"world_size": 8}))) is stated
+
+
+@pytest.mark.parametrize("name", ["hist.absmax", "input_max", "x abs max"])
+@pytest.mark.parametrize(("extreme", "loss", "stated"), [(175.0, 4.0, True), (4.0, 4.0, False), (175.0, 0.0, False)])
+def test_an_input_far_off_in_one_record_where_the_loss_is_too_is_a_bad_batch(
+    name: str, extreme: float, loss: float, stated: bool
+) -> None:
+    columns = {
+        "loss": lambda step: noisy(0.5, 0.02)(step) + (loss if step == 90 else 0),
+        name: lambda step: extreme if step == 90 else 2.8,
+    }
+    assert ("input_far_off" in facts(diagnosed(columns))) is stated
+
+
+@pytest.mark.parametrize("name", ["val px", "eval_rows", "test/n"])
+@pytest.mark.parametrize(("grows", "stated"), [(True, True), (False, False)])
+def test_an_evaluation_that_counts_more_rows_each_time_is_never_emptied(name: str, grows: bool, stated: bool) -> None:
+    evaluated = {"eval_loss": falling(0.9, 0.1), name: lambda step: 8640 * (step // 10 if grows else 1)}
+    assert ("scored_rows_add_up" in facts(diagnosed({"loss": falling(1, 0.1)}, evaluated))) is stated
+
+
 # Columns of lists and groups: one rank, one piece of the data or one part of a model that stands out.
 
 

@@ -537,6 +537,136 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
+_COSINES = frozenset({"cos", "cosine", "cossim", "similarity", "corr", "alignment"})
+_BEFORE = frozenset({"prev", "previous", "last", "successive", "consecutive", "lag", "lag1", "before", "adjacent"})
+_OF_AVERAGES = frozenset({"m", "mom", "momentum", "buf", "buffer", "ema", "avg", "mean", "update", "updates", "full"})
+"""Words of the angle between a gradient and the one before it, and of what goes on from step to step anyway."""
+ALIKE_GRADIENTS = 0.98
+"""Cosine of two gradients that are the same but for what one batch adds. Chosen: those of fresh rows have far less."""
+
+
+def gradients_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that each gradient points as the one before it, while the loss is of other rows each time.
+
+    Not this where the loss is smooth, as that of all rows at once is.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
+        return
+    for name, series in run.series.items():
+        words = set(pieces_of(series.logged_as or name))
+        is_named = words & _OF_GRADIENTS and words & _COSINES and words & _BEFORE and not words & _OF_AVERAGES
+        angle = series.finite
+        if not is_named or len(angle) < MIN_RECORDS_FOR_LEVEL or median(angle.value) < ALIKE_GRADIENTS:
+            continue
+        yield DerivedFact.model_construct(
+            fact="gradients_alike",
+            text=(
+                f"{named(angle)} is about {figure(median(angle.value))} in {len(angle)} records, while "
+                f"{named(loss)} differs from record to record by {percent(_scatters(loss))}. Gradients of fresh rows "
+                "differ as their losses do; a sum that is carried from step to step hardly turns."
+            ),
+            values={"cosine": median(angle.value)},
+        )
+        return
+
+
+_PLACES_OF_EVENTS = frozenset(
+    {"at", "on", "from", "rank", "ranks", "worker", "gpu", "device", "node", "host", "process", "proc", "slot", "shard"}
+)
+LEAST_EVENTS = 5
+"""Events at one place. Chosen: of four places five events are at one by chance once in 256 times."""
+MOST_OF_RECORDS = 0.8
+"""Share of the records of the loss that have such an event, at most. Chosen: what each record has is no event."""
+
+
+def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
+    """Yield that all events that name a rank, and stand between the records, are at one and the same of many."""
+    lists: dict[str, int] = {}
+    for name in run.series:
+        head, _, place = name.rpartition("/")
+        if head and place.isdecimal():
+            lists[head] = lists.get(head, 0) + 1
+    ranks = int(run.setting("world_size") or max(lists.values(), default=0))
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 and loss is not None else ():
+        at, words = series.finite, pieces_of(name)
+        rank = float(at.value[0]) if len(at) else 0.0
+        is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
+        if loss is None or not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
+            continue
+        if np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
+            continue
+        beyond = [
+            other for other in columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
+            if np.array_equal(other.step, at.step)
+        ]  # fmt: skip
+        shown = f", with {named(beyond[0])} of {from_to(beyond[0].value)}" if beyond else ""
+        yield DerivedFact.model_construct(
+            fact="events_at_one_rank",
+            text=(
+                f"{named(at)} is {figure(rank)} in all {len(at)} events{shown}, of {ranks} ranks. By chance all are at "
+                f"one rank once in {figure(float(ranks) ** (len(at) - 1))} times: what differs is the machine, not the "
+                "rows."
+            ),
+            values={"rank": rank, "events": float(len(at)), "ranks": float(ranks)},
+            steps=[float(at.step[0])],
+        )
+        return
+
+
+_OF_INPUTS = frozenset({
+    "hist", "history", "input", "inputs", "x", "feature", "features", "pixel", "pixels", "image", "images", "batch",
+    "data", "raw", "row", "rows", "signal", "audio", "target", "targets", "y",
+})  # fmt: skip
+_EXTREMES = frozenset({"max", "min", "absmax", "amax", "abs", "peak", "range", "extreme", "largest", "std", "high"})
+"""Words of an extreme of what a model is given."""
+TIMES_ALL_OTHERS = 10.0
+"""Times the largest of all other records that it is. Chosen: of scaled rows no other is so far off."""
+
+
+def input_far_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an extreme of the inputs is far beyond that of all other records in one, where a result is, too."""
+    results = [
+        series.finite for name, series in run.series.items()
+        if len(series.finite) >= MIN_RECORDS_FOR_LEVEL and not set(pieces_of(name)) & _OF_INPUTS
+    ]  # fmt: skip
+    for name, series in run.series.items():
+        words, extreme = set(pieces_of(series.logged_as or name)), series.finite
+        if not words & _OF_INPUTS or not words & _EXTREMES or len(extreme) < MIN_RECORDS_FOR_LEVEL:
+            continue
+        size = np.abs(extreme.value)
+        at = int(np.argmax(size))
+        others = np.delete(size, at)
+        if float(others.min()) <= 0 or size[at] < TIMES_ALL_OTHERS * float(others.max()):
+            continue
+        step = float(extreme.step[at])
+        moved = [result for result in results if _is_extreme_at(result, step)]
+        if not moved:
+            continue
+        result = moved[0].value[moved[0].step == step]
+        yield DerivedFact.model_construct(
+            fact="input_far_off",
+            text=(
+                f"{named(extreme)} is {figure(float(size[at]))} at {run.place(step)} and {figure(float(others.max()))} "
+                f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(float(result[0]))} "
+                f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others."
+            ),
+            values={"size": float(size[at]), "others": float(others.max())},
+            steps=[step],
+        )
+        return
+
+
+def _is_extreme_at(result: Series, step: float) -> bool:
+    """Say whether a curve is farthest above its level at a step, apart from where it begins."""
+    later = result.where(result.step > result.step[0])
+    here = later.value[later.step == step]
+    level = median(later.value)
+    return len(here) > 0 and level > 0 and float(here[0]) == float(later.value.max()) >= MIN_WORSE_LEVEL_RATIO * level
+
+
 LEAST_PASSES = 6
 """Passes over the data in which a norm rises. Chosen: in six it does by chance once in sixty-four times."""
 LEAST_OF_A_PASS = 4
@@ -950,6 +1080,65 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
             steps=[step],
         )
         if not moved:
+            return
+
+
+ALIKE_START = 0.1
+"""Share by which a value after a resume differs from the one with which the run began. Chosen: for other rows."""
+MOST_CALM = 1.1
+"""Times by which a column changes from record to record before the resume. Chosen: long averages hardly move."""
+LEAST_APART = 2.0
+"""Times by which it is off that level after the resume. Chosen: noise of what is so calm has far less."""
+_BEGINS_WITH_PROCESS = frozenset({
+    "time", "elapsed", "wall", "eta", "sec", "secs", "s", "ms", "mem", "memory", "cache", "queue", "util", "temp",
+    "speed", "ips", "fps", "throughput", "pos", "position", "cursor", "epoch", "pass", "progress", "pct", "done", "mb",
+    "frac", "warmup", "lr", "rate", "fill", "filled", "rss", "gpu", "cpu", "proc", "hit", "hits", "beta", "temperature",
+})  # fmt: skip
+"""Words of what a new process begins anew without a loss of state, or a schedule does."""
+
+
+def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
+    """Yield that what was calm before a resume is, after it, as in the first records of the run, and goes as it went.
+
+    So does what an optimizer holds, or the length of its updates, where it is made anew. The name says nothing. Not
+    this where a new process begins it anew anyway, or it counts.
+    """
+    restart = restart_of_data(run)
+    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
+    steps |= set() if restart is None else {restart[0]}
+    for name, series in run.series.items() if run.kind not in POLICIES else ():
+        if series.role is not None or not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(name)):
+            continue
+        for step in sorted(steps)[:MOST_RESUMES]:
+            before, after = (
+                series.finite.where(series.finite.step < step),
+                series.finite.where(series.finite.step >= step),
+            )
+            if len(before) < 2 * MIN_RECORDS_FOR_LEVEL or len(after) < 2 * LEAST_PAIRS:
+                continue
+            first, old, new = (
+                before.value[:LEAST_PAIRS],
+                before.value[-RECORDS_BEFORE_EVENT:],
+                after.value[:LEAST_PAIRS],
+            )
+            if not positive(np.concatenate([first, old, new])) or not (first % 1).any():
+                continue
+            moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
+            apart = np.abs(np.log(new[0] / old)).min()
+            as_first = np.abs(new / first - 1).max() <= ALIKE_START
+            if moves > MOST_CALM or apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
+                continue
+            yield DerivedFact.model_construct(
+                fact="begins_anew_at_resume",
+                text=(
+                    f"{named(series)} is {from_to(old)} in the {len(old)} records before the resume at "
+                    f"{run.place(step)}, and {', '.join(map(figure, new.tolist()))} in the first after it: as in the "
+                    f"first of the run, {', '.join(map(figure, first.tolist()))}. What is restored goes on where it "
+                    "was; averages that an optimizer begins anew do this."
+                ),
+                values={"before": float(old[-1]), "after": float(new[0]), "first": float(first[0])},
+                steps=[step],
+            )
             return
 
 
@@ -1436,6 +1625,44 @@ def periods(run: Run) -> Iterator[DerivedFact]:
             "Rows in a new order each time leave no period."
         ),
         values={"period": steps, "explained": explained},
+    )
+
+
+FAR_ABOVE_OTHERS = 3.0
+"""Times the median of all places of a period that a few have. Chosen: rows in an order by kind have less."""
+FEW_PLACES = 0.2
+"""Share of the places of a period that these are, at most. Chosen: blocks of like rows are most of a pass."""
+
+
+def few_places_of_period(run: Run) -> Iterator[DerivedFact]:
+    """Yield that of a period of the loss a few places alone are far above all others, in each cycle.
+
+    Not this where the learning rate comes back with it.
+    """
+    loss = training_loss(run, LEVEL_WINDOW_RECORDS, not_of=POLICIES)
+    found = _period(loss) if loss is not None else None
+    if loss is None or found is None or not positive(loss.value) or len(rate_comes_back(run)):
+        return
+    period = found[0]
+    cycles = min(len(loss), MOST_OF_PERIODS) // period
+    values = loss.value[-cycles * period :].reshape(cycles, period)
+    levels = values / np.array([[median(cycle)] for cycle in values])
+    places = row_medians(levels.T)
+    high = places >= FAR_ABOVE_OTHERS
+    if not high.any() or high.mean() > FEW_PLACES:
+        return
+    at = int(np.argmax(places))
+    steps = median_gap(loss.step)
+    yield DerivedFact.model_construct(
+        fact="few_places_of_period",
+        text=(
+            f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
+            f"the {period} records of that period are far above the others: the highest has {figure(float(places[at]))}"
+            f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
+            "rows that come at the same place of each pass are unlike all others."
+        ),
+        values={"times": float(places[at]), "cycles": float(cycles)},
+        steps=[float(loss.step[-cycles * period + at])],
     )
 
 

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import at_common_steps, end_level, noise, start_level, true_at_end
+from mldebug_mcp.checks.curve import at_common_steps, end_level, monotone, noise, sample, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
@@ -624,6 +624,79 @@ def _set_of(series: Series) -> list[str]:
 def _by_people(series: Series) -> bool:
     """Say whether a score is of a set of pairs that people or checks have judged, by the name of the set."""
     return not JUDGED.isdisjoint(_set_of(series)) and not _is_written(series)
+
+
+MIRRORED_WITHIN = 0.06
+"""By which a share and that of the other sources are off one in sum, in each record. Chosen: for sampling."""
+MOSTLY_RIGHT = 0.7
+"""Share of right answers of the other sources at the end. Chosen: near a half all shares are mirrored."""
+
+
+def source_mirrored(run: Run) -> Iterator[DerivedFact]:
+    """Yield that of shares by source one is what all others lack, in each record: its answers are the wrong way round.
+
+    The others, two at least, go together. Two alone are mirrored where they are the two answers to one question.
+    """
+    groups: dict[tuple[float, ...], list[Series]] = {}
+    for series in (each.finite for each in run.series.values() if each.role is None or each.role.part):
+        is_share = len(series) >= LEAST_PAIRS and float(series.value.min()) >= 0 and float(series.value.max()) <= 1
+        if is_share and float(np.ptp(series.value)) > 0:
+            groups.setdefault(tuple(series.step.tolist()), []).append(series)
+    for shares in groups.values() if run.kind not in POLICIES else ():
+        for wrong in shares:
+            others = [
+                series for series in shares
+                if series is not wrong and float(np.abs(series.value + wrong.value - 1).max()) <= MIRRORED_WITHIN
+            ]  # fmt: skip
+            low, right = median(tail(wrong)), [median(tail(series)) for series in others]
+            if len(others) < 2 or min(right) < MOSTLY_RIGHT:
+                continue
+            yield DerivedFact.model_construct(
+                fact="source_mirrored",
+                text=(
+                    f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
+                    f"{figure(right[0])} and {figure(right[1])}; in each of {len(wrong)} records it is what these lack "
+                    "of one. Answers that are right as often, and labels the other way round, look so."
+                ),
+                values={"low": low, "high": right[0]},
+                steps=[float(wrong.step[0])],
+            )
+            return
+
+
+_OF_VALUES = frozenset({"v", "vf", "value", "values", "critic", "q", "baseline", "td"})
+_OF_SQUARES = frozenset({"sq", "squared", "mse", "loss", "err", "error", "se"})
+"""Words of what a critic foresees, and of its squared error."""
+FAR_BEYOND_RETURNS = 1000.0
+"""Times the largest return. Chosen: a discount of 0.99 adds up a hundred rewards."""
+TIMES_GROWN = 10.0
+"""Times by which it has grown from its first to its last values. Chosen: by hand."""
+
+
+def values_run_off(run: Run) -> Iterator[DerivedFact]:
+    """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was earned."""
+    if run.kind not in POLICIES or "reward" not in run or len(run["reward"].finite) < LEAST_PAIRS:
+        return
+    most = float(np.abs(run["reward"].finite.value).max())
+    for name, series in run.series.items():
+        words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
+        if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or not most > 0:
+            continue
+        value = np.sqrt(value) if words & _OF_SQUARES else value
+        first, last = float(value[0]), median(value[-LEAST_PAIRS:])
+        if last < max(FAR_BEYOND_RETURNS * most, TIMES_GROWN * first) or monotone(sample(value)) < MOSTLY_RIGHT:
+            continue
+        yield DerivedFact.model_construct(
+            fact="values_run_off",
+            text=(
+                f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
+                f"{figure(last)}, while {named(run['reward'])} is {figure(most)} at the most. No return is so large: "
+                "the critic takes its own values as targets, which grow by it."
+            ),
+            values={"value": last, "most": most},
+            steps=[float(series.finite.step[0])],
+        )
+        return
 
 
 EARLY_RECORDS_SHARE = 0.1

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -164,16 +164,117 @@ def subtracted(run: Run) -> Iterator[DerivedFact]:
         for part, weight, first, last in weighted if len(parts) > 1 else ():
             if weight > 0:
                 continue
-            yield DerivedFact.model_construct(
-                fact="part_subtracted",
-                text=(
-                    f"{named(total)} holds {named(part)} with the factor {figure(weight)} (least squares over "
-                    f"{len(total)} records and {len(parts)} parts): it is subtracted. {named(part)} goes from about "
-                    f"{figure(first)} to about {figure(last)}. A loss that is to fall is added."
-                ),
-                values={"factor": float(weight), "first": first, "last": last},
-            )
+            how = f"least squares over {len(total)} records and {len(parts)} parts"
+            yield _subtracts(total, part, float(weight), how, (first, last))
             return
+    yield from _subtracted_by_arithmetic(run, total)
+
+
+_PENALTIES = frozenset({"reg", "l2", "wd", "decay", "penalty", "regularizer", "regulariser", "regularization",
+                        "regularisation"})  # fmt: skip
+"""Words of a term of the loss that is of the size of the weights."""
+SHRUNK_AT_ONCE = 3.0
+"""Times by which it falls before anything is learnt. Chosen: weights of a healthy run hardly shrink."""
+HARDLY_LEARNT = 0.75
+"""Share of its start that the loss has then. Chosen: by hand."""
+EARLY_SHARE = 0.25
+"""Share of the records that are early. Chosen: by hand."""
+
+
+def penalty_rules(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the penalty on the weights falls far before the loss does, and rests above the loss of the data.
+
+    Not this where the loss ends near zero: then any penalty is above it.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    for series in run.series.values() if loss is not None else ():
+        penalty = series.finite
+        is_penalty = series.role is None or series.role.quantity is Quantity.LOSS
+        if loss is None or not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
+            continue
+        if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
+            continue
+        start, end, left = float(loss.value[0]), median(tail(loss)), median(tail(penalty))
+        early = 1 + int(EARLY_SHARE * len(loss))
+        shrunk = np.flatnonzero(penalty.value[:early] * SHRUNK_AT_ONCE <= penalty.value[0])
+        if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
+            continue
+        at = int(shrunk[0])
+        yield DerivedFact.model_construct(
+            fact="penalty_rules",
+            text=(
+                f"{named(penalty)} falls from {figure(float(penalty.value[0]))} to {figure(float(penalty.value[at]))} "
+                f"by {run.place(loss.step[at])}, where {named(loss)} is still {figure(float(loss.value[at]))} of "
+                f"{figure(start)}, and rests at {figure(left)}, above the {figure(end)} of {named(loss)}. Weights "
+                "shrink before anything is learnt, and what holds them down weighs more than the data."
+            ),
+            values={"penalty": left, "loss": end},
+            steps=[float(loss.step[at])],
+        )
+        return
+
+
+SMALL_SHARE = 0.05
+"""Share of its start below which a loss is near zero. Chosen: by hand."""
+_GAINS = frozenset({
+    "entropy", "ent", "bonus", "reward", "return", "gain", "acc", "accuracy", "ll", "logp", "loglik", "mi", "info",
+    "score", "margin", "sim", "similarity", "total", "objective", "overall", "combined", "all", "full", "loss",
+    "ema", "avg", "lr", "rate", "time", "step", "steps", "epoch",
+})  # fmt: skip
+"""Words of what training is to make larger, of sums, and of what is no part of a loss."""
+LEAST_SUM_RECORDS = 10
+"""Records in which an unread column and a part make up the total to the last digit. Chosen: none does by chance."""
+SUM_DIGITS = 2.0
+"""Units of the last printed digit by which it is off at most. Chosen: each of three numbers is rounded."""
+MANY_DIGITS = 50.0
+"""Times that by which the subtracted part goes. Chosen: the factor is known to a fiftieth."""
+
+
+def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
+    """Yield that the total is one column less a share of another, record by record to the last digit.
+
+    The names of these need not be known; the part is never below zero, and is none that is to be made larger.
+    """
+    if len(total) < LEAST_SUM_RECORDS or total.value[-1] >= total.value[0]:
+        return
+    columns = [
+        series.finite
+        for name, series in run.series.items()
+        if name != total.name
+        and (series.role is None or series.role.quantity in (*LOSSES, Quantity.KL))
+        and np.array_equal(series.finite.step, total.step)
+        and float(np.ptp(series.finite.value)) > 0
+        and float(series.finite.value.min()) >= 0
+        and bool((series.finite.value % 1).any())
+        and _GAINS.isdisjoint(pieces_of(series.logged_as or name))
+    ]
+    for whole, part in permutations(columns[:MOST_SUMMED], 2):
+        unit = max(_last_digit(series.value[:LEAST_SUM_RECORDS].tolist()) for series in (total, whole))
+        (factors, _), (first, last) = nearest_sum(total.value - whole.value, part.value[:, None]), part.value[[0, -1]]
+        factor = float(factors[0])
+        off = total.value - whole.value - factor * part.value
+        rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
+        goes = abs(factor) * float(np.ptp(part.value))
+        if not -1 < factor < 0 or float(np.abs(off).max()) > rounded or goes < MANY_DIGITS * rounded or last <= first:
+            continue
+        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
+        return
+
+
+MOST_SUMMED = 12
+"""Columns of which two are taken. Chosen: a log has few that stand in every record."""
+
+
+def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
+    first, last = map(float, ends)
+    return DerivedFact.model_construct(
+        fact="divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
+        text=(
+            f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
+            f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added."
+        ),
+        values={"factor": factor, "first": first, "last": last},
+    )
 
 
 def weighted_parts(
@@ -926,7 +1027,13 @@ def _words_of(series: Series) -> set[str]:
     return {word for word in pieces_of(series.name) if not word.isdecimal()}
 
 
+_BETWEEN_BARS = regex(r"(?:‖|\|\|)[^\W\d_][\w.]+(?:‖|\|\|)", needs=("‖", "||"))
+"""A norm of something that is named between bars. Activations do not stand still while what is below them moves."""
+
+
 def _is_norm_of_part(series: Series) -> bool:
+    if _BETWEEN_BARS.fullmatch(series.name) is not None:
+        return True
     words = _words_of(series)
     return bool(words & _NORMS) and bool(words - _NORMS) and words - _NORMS <= PARTS_OF_A_MODEL | LAST_LAYERS
 

@@ -30,7 +30,7 @@ _RANKED = regex(
 )
 _BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
 _IN_BARS = {
-    **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇θ", "∇w", "dl"), "grad_norm"),
+    **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇loss", "∇θ", "∇w", "dl"), "grad_norm"),
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
@@ -45,10 +45,17 @@ _UPDATE = regex(
     re.IGNORECASE,
     needs=("/", ":", "|", "‖", "norm("),
 )
+_OF_PART = regex(
+    r"(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇")
+)
+"""The size of a part of a model or of its gradient, by signs alone: `‖head‖`, `∇head`. A norm may be of activations."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
 """The number of an item before its name, as `2.Workers/6.Learning_rate` has it."""
+_HELD_OUT = regex(r"(?<![^\W_])h/o(?![^\W_])", re.IGNORECASE)
+_PIECES_OF_TEXT = frozenset({"char", "character", "token", "tokens", "byte", "symbol", "word"})
+"""What the loss of a language model is a mean over."""
 
 
 def plain(name: str) -> str:
@@ -57,8 +64,8 @@ def plain(name: str) -> str:
         return name
     if (update := _UPDATE.fullmatch(name.strip())) is not None:
         return "update_norm" if update["norm"] else "update_ratio"
-    if (bars := _BARS.fullmatch(name.strip())) is not None:
-        return _IN_BARS.get(bars[1].strip().lower(), name)
+    if (symbol := _by_symbol(name.strip())) is not None:
+        return symbol
     if _RANKED.search(name) is not None:
         name = _AT.sub("@", name)
     if "@" in name:
@@ -66,8 +73,20 @@ def plain(name: str) -> str:
     if name[-1] in "+-":
         name = _OF_PAIRS.sub(lambda match: f"{match[1]}_{'chosen' if match[2] == '+' else 'rejected'}", name)
     if name[0].isdecimal() or "/" in name:
-        name = _LISTED.sub("", name)
+        name = _HELD_OUT.sub("holdout", _LISTED.sub("", name))
     return _AVERAGE_PRECISION.sub("map", name)
+
+
+def _by_symbol(name: str) -> str | None:
+    """Return the size of what a name has between bars or behind a nabla, in words; None where it has neither."""
+    bars = _BARS.fullmatch(name)
+    known = _IN_BARS.get((bars[1] if bars else name if name[:1] == "∇" else "").strip().lower())
+    if known is not None:
+        return known
+    part = _OF_PART.fullmatch(name)
+    if part is None or not (part["bars"] or part["gradient"]):
+        return name if bars else None
+    return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
 
 
 def folded(text: str) -> str:
@@ -176,6 +195,8 @@ def sorted_out(segments: list[list[str]]) -> Words:
             words.leading += words.last
             words.last = mine
             words.base += mine
+    if words.extra and any("nats" in segment for segment in segments) and _PIECES_OF_TEXT.issuperset(words.base):
+        words.base = words.last = ["loss"]  # "nats", "held nats/char"
     return words
 
 

@@ -17,6 +17,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.lexicon import SECONDS, STATISTICS
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
@@ -48,6 +49,17 @@ _WHOLE = regex(r"/(?P<whole>\d+)(?![\d/]|[.,]\d)")
 """What a number is a share of: "532/600"."""
 _UNIT = regex(r"[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?(?![^\W\d_])")
 """A unit that is glued to a number: "114ms", "257img/s"."""
+_ENDS_NAME = regex(r"\s{0,3}(?:\)\s{0,3})?[:=]\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b)", re.IGNORECASE)
+"""What stands behind a number that ends a name: "return last 50: 0.7"."""
+_NAME_BEHIND = regex(r"\s{1,3}(?P<name>[^\W\d][\w ./-]{1,30})[)\]]")
+"""The name of a number that opens a bracket: "loss 2.1 (+ 0.3 penalty)"."""
+_SPREAD = regex(r"±|\+/?-\s*$")
+"""What stands between a mean and its spread."""
+_JOINS = frozenset({"of", "to", "from", "in", "out", "at", "by", "and"})
+"""Words that name no number: "entropy 0.6 of 0.7"."""
+MIN_LISTED = 3
+"""Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
+_OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
 _WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
 """What parts a name from what stands before it."""
@@ -82,11 +94,13 @@ _CLOCK = regex(r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[
 
 
 class _Spot(NamedTuple):
-    """A number of a line, and the text in front of it since the number before."""
+    """A number of a line, the text in front of it since the number before, its unit, and the name that follows it."""
 
     before: str
     text: str
     number: float
+    unit: str = ""
+    behind: str = ""
 
 
 class _Line(NamedTuple):
@@ -147,22 +161,33 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
     spots: list[_Spot] = []
     end = 0
     for found in _NUMBER.finditer(line):
-        number, text = parse_number(found[0]), found[0]
+        number, text, unit = parse_number(found[0]), found[0], ""
         is_glued = found.start() > 0 and (line[found.start() - 1].isalpha() or line[found.start() - 1] == "_")
         counts = (
             not spots and not line[: found.start()].strip()[MAX_LETTERS_OF_COUNT:] and line[found.end() :][:1] != ":"
         )
         if number is None or found.start() < end or (is_glued and "." not in text and not counts):
             continue
+        words = line[end : found.start()]
+        if text.isdecimal() and _is_in_name(words, has_numbers=bool(spots)) and _ENDS_NAME.match(line, found.end()):
+            continue
         start, end = end, found.end()
         if spots and (whole := _WHOLE.match(line, end)) and number.is_integer() and 0 < float(whole["whole"]) >= number:
             number, text, end = number / float(whole["whole"]), SHARE, whole.end()
-        elif unit := _UNIT.match(line, end):
-            end = unit.end()
+        elif glued := _UNIT.match(line, end):
+            unit, end = glued[0], glued.end()
         elif text.endswith("%"):
             number /= 100
-        spots.append(_Spot(line[start : found.start()], text, number))
+        behind = _NAME_BEHIND.match(line, end) if spots and _OPENS.search(words) else None
+        spots.append(_Spot(line[start : found.start()], text, number, unit, behind["name"] if behind else ""))
+        end = behind.end("name") if behind else end
     return tuple(spots)
+
+
+def _is_in_name(words: str, *, has_numbers: bool) -> bool:
+    """Say whether words in front of a whole number can begin a name that it ends, and are none of a counter."""
+    named = _WORD_OF_NAME.findall(words)
+    return bool(named) and canonical(named[-1].lower()) not in COUNTERS and (has_numbers or any(map(is_telling, named)))
 
 
 def _counting_shapes(lines: Sequence[_Line]) -> dict[str, str]:
@@ -231,12 +256,17 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
 def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
     """Return the numbers of a line by name; one that has no words of its own is the next one of the name before."""
     found: dict[str, list[_Spot]] = {}
-    group = label = ""
+    group = label = last = ""
     for spot in spots:
         new_group, new_label = _label(spot.before)
         group = new_group or (group if not _ENDS_GROUP.search(spot.before) else "")
-        label = f"{group} {new_label}".strip() if new_label else label
-        found.setdefault(label, []).append(spot)
+        if spot.behind or "/" in spot.unit:
+            found.setdefault(spot.behind or spot.unit, []).append(spot)
+            continue
+        statistic = "std" if _SPREAD.search(spot.before) else _statistic_in(new_label)
+        label = f"{last} {statistic}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
+        last = last if statistic and last else label
+        found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
     for name, those in found.items():
@@ -244,11 +274,18 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
             continue
         for place, spot in enumerate(those):
             whole = _whole_name(heading, name, place, spot.text)
+            if place == 0 and len(those) >= MIN_LISTED and not whole.endswith(" loss"):
+                whole = f"{whole} 1"
             values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
         values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number
     return values
+
+
+def _statistic_in(label: str) -> str:
+    """Return the statistic that a label is, "mean"; "" for other labels."""
+    return STATISTICS.get(label.lower(), "")
 
 
 def _label(before: str) -> tuple[str, str]:
@@ -258,6 +295,7 @@ def _label(before: str) -> tuple[str, str]:
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
     group = _WORD_OF_NAME.findall(grouped["group"]) if grouped else []
+    words = [] if words and _JOINS.issuperset(map(str.lower, words)) else words
     return " ".join(group[-MAX_WORDS_OF_NAME:]), " ".join(words[-MAX_WORDS_OF_NAME:])
 
 

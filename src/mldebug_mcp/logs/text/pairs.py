@@ -33,7 +33,7 @@ from mldebug_mcp.logs.names.metrics import (
     set_of,
 )
 from mldebug_mcp.logs.names.quantities import OF_UPDATES
-from mldebug_mcp.logs.names.words import UPDATE_SYMBOL, WEIGHTS_SYMBOL
+from mldebug_mcp.logs.names.words import UPDATE_SYMBOL, WEIGHTS_SYMBOL, pieces_of
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,
@@ -115,6 +115,13 @@ _ALONE = regex(
 )
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _COST = regex(r"([\w ]{0,20})cost", re.IGNORECASE)
+_SIZES = frozenset({"MB", "MiB", "GB", "GiB"})
+_NO_MEMORY = frozenset({
+    "read", "written", "write", "wrote", "sent", "received", "recv", "downloaded", "download", "seen", "processed",
+    "io", "traffic", "data", "dataset", "log", "ckpt", "checkpoint", "saved", "file", "files", "disk", "text", "corpus",
+    "size", "model", "weights", "weight", "params", "parameters", "total", "in", "of", "shard", "shards", "loaded",
+})  # fmt: skip
+"""Words of a number of bytes that no process holds, or that never change."""
 _UNITS_ALONE = ("/s", "ms", "/it", "/batch")
 """One of these stands in each line with such a part."""
 _OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|token|batch)(?:e?s)?", re.IGNORECASE)
@@ -475,6 +482,8 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return f"{name}_s", number * _SECONDS[unit.lower()]  # "data=88ms": the unit makes it a wait
     if unit[-1:] == "B" and (of := _COST.fullmatch(name)):  # what it cost, in memory: "GPU cost: 3.25 GB"
         name = f"{of[1]}memory"
+    elif unit in _SIZES and not is_known(name) and _NO_MEMORY.isdisjoint(pieces_of(name)):
+        name = f"{name} memory"  # "proc 283 MiB": the unit tells what it is
     role = role_of(name) if unit == "%" else None
     is_amount = role is not None and (role.quantity.is_memory or role.quantity is Quantity.SKIPPED_STEPS)
     if unit == "%" and (canonical(name) in COUNTERS or (is_amount and role is not None and not role.unit)):
