@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,8 @@ MAX_OWN_LAYOUT_BYTES = 1024 * 1024
 """Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per 10 MB."""
 MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+RECORD_NAME = "record"
+"""What a step of a run is called whose lines count nothing."""
 MAX_ADDED_NAMES = 8
 """Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -132,16 +135,30 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
         return run
     other = builder.build(str(file.path))
     if not run.series:
-        return run if run.messages else other
-    if other.step_name != run.step_name or len(run.attempts) > 1 or run.resumes:
+        return run if run.messages else _with_words_of(run, other)
+    if len(run.attempts) > 1 or run.resumes:
+        return run
+    if _mixes_sets(run, other):
+        note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
+        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
+    if run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other):
+        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes))
+    if other.step_name != run.step_name and (aligned := _at_steps_of(run, other)) is not None:
+        other = aligned
+    elif other.step_name != run.step_name or _is_shifted(run, other):
         return run
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
-    if not any(name in run and run[name] in known[name] for name in known) or _is_shifted(run, other):
+    if not any(name in run and run[name] in known[name] for name in known):
         return run
-    added = {name: series for name, series in other.series.items() if name not in run and _adds(series, known[name])}
+    added = {
+        name: series
+        for name, series in other.series.items()
+        if (name not in run or (_is_constant(run[name]) and not _is_constant(series)))
+        and _adds(series, known[name], other.series)
+    }
     if not added:
         return run
-    renamed = {series.name for name in added for series in known[name]}
+    renamed = {series.name for name in added for series in known[name]} | (added.keys() & run.series.keys())
     segments = (
         replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
         for segment in run.segments
@@ -154,6 +171,53 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
         segments=tuple(segment.with_series(added, whole=len(run.segments) == 1) for segment in segments),
         notes=(*run.notes, f"named by the words in front of their numbers (guessed): {names}"),
     )
+
+
+def _with_words_of(run: Run, other: Run) -> Run:
+    """Return a run with the settings and the lines of words that another reading of the same text has."""
+    return replace(other, settings=run.settings, text_lines=run.text_lines, messages=run.messages, ending=run.ending)
+
+
+def _is_constant(series: Series) -> bool:
+    return len(set(series.value.tolist())) < 2
+
+
+def _has_all_of(run: Run, other: Run) -> bool:
+    """Say whether another reading has all that moves in a run, under whatever names."""
+    return any(map(is_telling, other.series)) and all(
+        _is_constant(own) or any(np.array_equal(own.value, series.value) for series in other.series.values())
+        for own in run.series.values()
+    )
+
+
+def _mixes_sets(run: Run, other: Run) -> bool:
+    """Say whether a loss of a run holds, one after another, what another reading has as the losses of several sets."""
+    losses = [series for name, series in other.series.items() if "loss" in name and len(series) >= MIN_ADDED_VALUES]
+    mixed = run.series.get("loss")
+    if mixed is None or len(losses) < 2 or "eval_loss" in run or "eval_loss" not in other:
+        return False
+    parts = np.sort(np.concatenate([series.value for series in losses]))
+    return np.array_equal(parts, np.sort(mixed.value), equal_nan=True)
+
+
+def _at_steps_of(run: Run, other: Run) -> Run | None:
+    """Return what another reading counts otherwise at the steps of a run, where metrics that both have tell these."""
+    places: dict[float, float] = {}
+    for series in other.series.values():
+        for own in run.series.values():
+            if len(set(own.value.tolist())) > 1 and np.array_equal(own.value, series.value, equal_nan=True):
+                for at, step in zip(series.step.tolist(), own.step.tolist(), strict=True):
+                    if places.setdefault(at, step) != step:
+                        return None
+    ordered = [step for _, step in sorted(places.items())]
+    if not places or any(later <= earlier for earlier, later in pairwise(ordered)):
+        return None
+    moved = {
+        name: replace(series, step=np.array([places[at] for at in series.step.tolist()]))
+        for name, series in other.series.items()
+        if all(at in places for at in series.step.tolist())
+    }
+    return replace(other, series=moved, step_name=run.step_name)
 
 
 def _alike(series: Series, others: Iterable[Series]) -> list[Series]:
@@ -176,12 +240,14 @@ def _is_shifted(run: Run, other: Run) -> bool:
     )
 
 
-def _adds(series: Series, known: Sequence[Series]) -> bool:
+def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     if known:
         return series.role is not None and all(other.role is None for other in known)
-    last = series.name.replace("_", " ").split()[-1]
-    return len(series) >= MIN_ADDED_VALUES and not last.isdecimal() and (len(last) > 2 or series.role is not None)
+    words = series.name.replace("_", " ").split()
+    is_named = any(len(word) > 2 for word in words) or series.role is not None
+    is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
+    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second
 
 
 def _are_trials(run: Run) -> bool:

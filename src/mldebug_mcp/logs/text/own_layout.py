@@ -55,8 +55,8 @@ _NAME_BEHIND = regex(r"\s{1,3}(?P<name>[^\W\d][\w ./-]{1,30})[)\]]")
 """The name of a number that opens a bracket: "loss 2.1 (+ 0.3 penalty)"."""
 _SPREAD = regex(r"±|\+/?-\s*$")
 """What stands between a mean and its spread."""
-_JOINS = frozenset({"of", "to", "from", "in", "out", "at", "by", "and"})
-"""Words that name no number: "entropy 0.6 of 0.7"."""
+_JOINS = frozenset({"of", "out of", "from"})
+"""Words behind which stands the whole of a number, which is not of its name: "entropy 0.6 of 0.7"."""
 MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
@@ -66,6 +66,8 @@ _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
 _GROUP = regex(r"(?P<group>.*\S)(?::\s*|\s{2,})(?P<label>\S.*)")
 """A name that goes for all numbers behind it, and that of the first one: "grad      head 4.95   body 0.1"."""
 _HEADING = regex(r"\s*[-=*#>.]*\s*(?P<words>[^\W\d][\w-]*(?: [\w-]+){0,2})\s*[-=*#:.]*\s*")
+_NUMBERED_HEADING = regex(r"(?P<words>[^\W\d_]{3,20}[-_ ]?\d{1,2})\s{0,3}:?")
+"""An indented line of a set that has a number, "site2": it heads those below."""
 _BETWEEN_CELLS = regex(r"\s*[,;\t|]\s*")
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
@@ -116,7 +118,7 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     counting = _counting_shapes(read)
     if not counting:
         return False
-    records = list(_records(read, counting))
+    records = list(_records(_with_sets(read), counting))
     names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(_UNNAMED)}
     if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
         return False
@@ -136,6 +138,9 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
         if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS):
             continue
         headings = [(at, words) for at, words in headings if at < indent]
+        if indent and (heading := _NUMBERED_HEADING.fullmatch(line.strip())) and not _is_count(heading["words"]):
+            headings.append((indent, heading["words"]))
+            continue
         spots = _spots_in(line)
         if spots and len(spots) <= MAX_NUMBERS_IN_LINE:
             shape = " ".join("#".join([*(spot.before for spot in spots), ""]).lower().split())
@@ -144,6 +149,10 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
             columns = names
         elif (heading := _HEADING.fullmatch(line)) is not None:
             headings.append((indent, heading["words"]))
+
+
+def _is_count(words: str) -> bool:
+    return canonical(words.rstrip("0123456789").rstrip(" _-").lower()) in COUNTERS
 
 
 def _columns_in(line: str) -> tuple[str, ...]:
@@ -209,6 +218,20 @@ def _counting_shapes(lines: Sequence[_Line]) -> dict[str, str]:
     return {shape: unit for shape, unit in units.items() if unit == finest}
 
 
+def _with_sets(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the lines with a phase for headings of sets: below them stands what stands below that of an evaluation."""
+    below: dict[str, set[str]] = {}
+    for line in lines:
+        below.setdefault(line.heading, set()).add(line.shape)
+    evaluated = [shapes for heading, shapes in below.items() if heading.lower() in _EVALUATED]
+    if not evaluated or all(heading.lower() not in _TRAINED for heading in below):
+        return list(lines)
+    measured = set.union(*evaluated)
+    sets = {heading for heading, shapes in below.items() if heading and shapes <= measured}
+    sets -= {heading for heading in sets if heading.lower() in _EVALUATED or heading.lower() in _TRAINED}
+    return [line._replace(heading=f"val {line.heading}") if line.heading in sets else line for line in lines]
+
+
 def _ascends(spots: Sequence[_Spot]) -> bool:
     numbers = [spot.number for spot in spots]
     return numbers[-1] > numbers[0] and all(later >= earlier for earlier, later in pairwise(numbers))
@@ -252,11 +275,11 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
     for spot in spots:
         new_group, new_label = _label(spot.before)
         group = new_group or (group if not _ENDS_GROUP.search(spot.before) else "")
-        if spot.behind or "/" in spot.unit:
-            found.setdefault(spot.behind or spot.unit, []).append(spot)
+        if name := spot.behind or (spot.unit if "/" in spot.unit else new_label if new_label in _JOINS else ""):
+            found.setdefault(name, []).append(spot)
             continue
         statistic = "std" if _SPREAD.search(spot.before) else _statistic_in(new_label)
-        label = f"{last} {statistic}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
+        label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
         found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
     values: dict[str, float] = {}
@@ -284,7 +307,6 @@ def _label(before: str) -> tuple[str, str]:
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
     group = _WORD_OF_NAME.findall(grouped["group"]) if grouped else []
-    words = [] if words and _JOINS.issuperset(map(str.lower, words)) else words
     return " ".join(group[-MAX_WORDS_OF_NAME:]), " ".join(words[-MAX_WORDS_OF_NAME:])
 
 
