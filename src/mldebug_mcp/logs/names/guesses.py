@@ -101,6 +101,12 @@ def _counts_again(values: Floats) -> bool:
     return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
+def _counts_evenly(values: Floats) -> bool:
+    """Say whether values count on by the same whole number above one each time, as seconds hardly do."""
+    rises = distinct(np.diff(values))
+    return _counts(values) and len(values) >= MIN_COUNTED and len(rises) == 1 and float(rises[0]) > 1
+
+
 def _passes(values: Floats) -> bool:
     """Say whether values may be epochs: they do not fall."""
     rises = np.diff(values)
@@ -160,7 +166,7 @@ _OF_PHASES: Mapping[str, _Meaning] = {"tl": _Meaning("loss"), "vl": _Meaning("ev
 _EPOCHS: Mapping[str, _Meaning] = dict.fromkeys(("e", "ep"), _Meaning("epoch", _passes))
 _STEPS: Mapping[str, _Meaning] = dict.fromkeys(
     ("i", "t", "#", "up", "gen", "mini step", "gen iter"), _Meaning("step", _counts)
-)
+) | {"s": _Meaning("step", _counts_evenly)}
 _WITHIN: Mapping[str, _Meaning] = dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again))
 _EVER: Mapping[str, _Meaning] = {
     **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
@@ -335,6 +341,30 @@ def _are_opponents(log: _Log) -> bool:
     """Say whether two networks play against each other."""
     meant = {_OF_OPPONENTS[word].name for word in log.words if word in _OF_OPPONENTS}
     return len(meant) > 1
+
+
+_SIDES = {"win": "lose", "winner": "loser", "w": "l", "pos": "neg", "good": "bad", "better": "worse", "preferred": "other"}
+"""What the two answers of a pair are called, besides chosen and rejected."""
+_LOGPS = regex(r"(?:^|[^a-z])(?:lp|logps?|log_?probs?|ll)(?:[^a-z]|$)", re.IGNORECASE)
+_LAST_WORD = regex(r"(?P<before>.*[^a-z])(?P<word>[a-z]+)", re.IGNORECASE)
+
+
+def sides_of_pairs(columns: Columns) -> str | None:
+    """`lp/win` next to `lp/lose` are the log-probabilities of the two answers of a pair, where both are below zero."""
+    notes = []
+    for name in list(columns):
+        found = _LAST_WORD.fullmatch(name)
+        side = _SIDES.get(found["word"].lower()) if found else None
+        if found is None or side is None or _LOGPS.search(found["before"]) is None:
+            continue
+        other = next((each for each in columns if each.lower() == f"{found['before']}{side}".lower()), "")
+        for column, new in ((name, "logps/chosen"), (other, "logps/rejected")) if other else ():
+            meant = _in_phase(column, new)
+            values = columns[column].finite()
+            if meant not in columns and len(values) and float(values.max()) < 0:
+                rename(columns, column, meant)
+                notes.append(f"{column!r} is read as {meant}")
+    return "; ".join(notes) or None
 
 
 def episodes_as_ep(columns: Columns) -> str | None:
@@ -518,8 +548,9 @@ _IN_THE_OPTIMIZER = regex(r"opt", re.IGNORECASE)
 _STEP_SIZES = (["rate"], ["size", "step"], ["stepsize"])
 MAX_STEP_SIZE = 0.5
 """Largest value of a bare `rate` that is a learning rate: above it may be a share of anything. Chosen by hand."""
-MOST_TURNS = 0.1
-"""Share of records at which a learning rate turns from falling to rising or back; chosen by hand."""
+MOST_TURNS = 0.15
+"""Share of records at which a learning rate turns from falling to rising or back, as it does twice at a restart.
+Chosen by hand: what is drawn at random turns at two of three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -926,7 +957,7 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
 
 
 CONVENTIONS_OF_SHORT_NAMES = (
-    counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+    counters_of_composer, episodes_as_ep, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
