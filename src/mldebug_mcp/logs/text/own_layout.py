@@ -65,6 +65,8 @@ _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
 """What parts a name from what stands before it."""
 _GROUP = regex(r"(?P<group>.*\S)(?::\s*|\s{2,})(?P<label>\S.*)")
 """A name that goes for all numbers behind it, and that of the first one: "grad      head 4.95   body 0.1"."""
+_LEGEND = regex(r"(?:[\w ,:]{0,40})\[(?P<name>[^\W\d][\w ]{0,20})\]")
+"""A line without numbers that says what stands in brackets: "[loss] then by quarter"."""
 _HEADING = regex(r"\s*[-=*#>.]*\s*(?P<words>[^\W\d][\w-]*(?: [\w-]+){0,2})\s*[-=*#:.]*\s*")
 _NUMBERED_HEADING = regex(r"(?P<words>[^\W\d_]{3,20}[-_ ]?\d{1,2})\s{0,3}:?")
 """An indented line of a set that has a number, "site2": it heads those below."""
@@ -102,12 +104,16 @@ class _Spot(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line with numbers: its shape, its numbers, the words that head it, and the last row of names above it."""
+    """A line with numbers: its shape, its numbers, the words that head it, the last row of names above it.
+
+    Last comes what a legend says to stand in brackets.
+    """
 
     shape: str
     spots: tuple[_Spot, ...]
     heading: str
     columns: tuple[str, ...]
+    in_brackets: str = ""
 
 
 def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
@@ -132,6 +138,7 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
     """Yield the lines with numbers; a line of words alone heads those below that are indented further."""
     headings: list[tuple[int, str]] = []
     columns: tuple[str, ...] = ()
+    in_brackets = ""
     for _, whole in zip(range(MAX_LINES), lines, strict=False):
         line = _CLOCK.sub("", without_prefix(whole[:MAX_CHARACTERS]).message)
         indent = len(line) - len(line.lstrip())
@@ -144,7 +151,9 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
         spots = _spots_in(line)
         if spots and len(spots) <= MAX_NUMBERS_IN_LINE:
             shape = " ".join("#".join([*(spot.before for spot in spots), ""]).lower().split())
-            yield _Line(shape, spots, " ".join(words for _, words in headings), columns)
+            yield _Line(shape, spots, " ".join(words for _, words in headings), columns, in_brackets)
+        elif (legend := _LEGEND.match(line)) is not None and is_telling(legend["name"]):
+            in_brackets = legend["name"]
         elif names := _columns_in(line):
             columns = names
         elif (heading := _HEADING.fullmatch(line)) is not None:
@@ -263,22 +272,25 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
             step, spots, columns = spots[0].number, spots[1:], columns[1:]
         if step is not None:
             row = {_whole_name("", name, 0, spot.text): spot.number for name, spot in zip(columns, spots, strict=False)}
-            values |= row if is_row else _named(line.heading, spots)
+            values |= row if is_row else _named(line.heading, spots, line.in_brackets)
     if step is not None and values:
         yield unit, step, values
 
 
-def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
+def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
     """Return the numbers of a line by name; one that has no words of its own is the next one of the name before."""
     found: dict[str, list[_Spot]] = {}
     group = label = last = ""
     for spot in spots:
         new_group, new_label = _label(spot.before)
+        if in_brackets and not new_label and spot.before.strip() == "[":
+            new_label = in_brackets
         group = new_group or (group if not _ENDS_GROUP.search(spot.before) else "")
         if name := spot.behind or (spot.unit if "/" in spot.unit else new_label if new_label in _JOINS else ""):
             found.setdefault(name, []).append(spot)
             continue
         statistic = "std" if _SPREAD.search(spot.before) else _statistic_in(new_label)
+        label = "" if spot.before.strip() == "]" else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
         found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
