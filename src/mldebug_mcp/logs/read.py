@@ -143,9 +143,14 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
     if run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other):
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes))
-    if other.step_name != run.step_name and (aligned := _at_steps_of(run, other)) is not None:
-        other = aligned
-    elif other.step_name != run.step_name or _is_shifted(run, other):
+    return _with_added(run, other)
+
+
+def _with_added(run: Run, other: Run) -> Run:
+    """Return a run with the metrics that another reading of the same text adds, where both agree on one."""
+    if other.step_name != run.step_name:
+        other = _at_steps_of(run, other)
+    elif _is_shifted(run, other):
         return run
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
     if not any(name in run and run[name] in known[name] for name in known):
@@ -200,18 +205,19 @@ def _mixes_sets(run: Run, other: Run) -> bool:
     return np.array_equal(parts, np.sort(mixed.value), equal_nan=True)
 
 
-def _at_steps_of(run: Run, other: Run) -> Run | None:
-    """Return what another reading counts otherwise at the steps of a run, where metrics that both have tell these."""
+def _at_steps_of(run: Run, other: Run) -> Run:
+    """Return what another reading counts otherwise at the steps of a run: nothing where no metric of both tells these."""
+    none = replace(other, series={})
     places: dict[float, float] = {}
     for series in other.series.values():
         for own in run.series.values():
             if len(set(own.value.tolist())) > 1 and np.array_equal(own.value, series.value, equal_nan=True):
                 for at, step in zip(series.step.tolist(), own.step.tolist(), strict=True):
                     if places.setdefault(at, step) != step:
-                        return None
+                        return none
     ordered = [step for _, step in sorted(places.items())]
     if not places or any(later <= earlier for earlier, later in pairwise(ordered)):
-        return None
+        return none
     moved = {
         name: replace(series, step=np.array([places[at] for at in series.step.tolist()]))
         for name, series in other.series.items()

@@ -343,7 +343,15 @@ def _are_opponents(log: _Log) -> bool:
     return len(meant) > 1
 
 
-_SIDES = {"win": "lose", "winner": "loser", "w": "l", "pos": "neg", "good": "bad", "better": "worse", "preferred": "other"}
+_SIDES = {
+    "win": "lose",
+    "winner": "loser",
+    "w": "l",
+    "pos": "neg",
+    "good": "bad",
+    "better": "worse",
+    "preferred": "other",
+}
 """What the two answers of a pair are called, besides chosen and rejected."""
 _LOGPS = regex(r"(?:^|[^a-z])(?:lp|logps?|log_?probs?|ll)(?:[^a-z]|$)", re.IGNORECASE)
 _LAST_WORD = regex(r"(?P<before>.*[^a-z])(?P<word>[a-z]+)", re.IGNORECASE)
@@ -957,7 +965,8 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
 
 
 CONVENTIONS_OF_SHORT_NAMES = (
-    counters_of_composer, episodes_as_ep, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
+    counters_of_composer, episodes_as_ep, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions,
+    clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)

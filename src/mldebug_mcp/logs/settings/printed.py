@@ -490,8 +490,9 @@ _SIZES_IN_PROSE = regex(
     re.IGNORECASE,
 )
 _HARDER_IN_PROSE = regex(
-    r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed)"
-    r"|(?P<dropout>dropout))(?: of| by| at)?\s?[:=]?\s?\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
+    r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
+    r"|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?\s?[:=]?\s?"
+    r"\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
     re.IGNORECASE,
     needs=("mix", "smooth", "dropout"),
 )
@@ -634,9 +635,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if _is_object(line):
             at += 1
             continue
-        if configuration := _sizes_in_prose(line):
-            yield at, configuration
-        if at < _HARDER_ABOVE_RECORDS and (configuration := _harder_in_prose(line)):
+        if configuration := _sizes_in_prose(line) | (_harder_in_prose(line) if at < _HARDER_ABOVE_RECORDS else {}):
             yield at, configuration
         several, end = _several_at(lines, at)
         if several:
