@@ -206,7 +206,7 @@ def _mixes_sets(run: Run, other: Run) -> bool:
 
 
 def _at_steps_of(run: Run, other: Run) -> Run:
-    """Return what another reading counts otherwise at the steps of a run: nothing where no metric of both tells these."""
+    """Return what another reading counts otherwise at the steps of a run; nothing where no metric of both tells them."""
     none = replace(other, series={})
     places: dict[float, float] = {}
     for series in other.series.values():
