@@ -206,7 +206,7 @@ def _mixes_sets(run: Run, other: Run) -> bool:
 
 
 def _at_steps_of(run: Run, other: Run) -> Run:
-    """Return what another reading counts otherwise at the steps of a run; nothing where no metric of both tells them."""
+    """Return what another reading counts otherwise at the steps of a run; nothing where both share no metric."""
     none = replace(other, series={})
     places: dict[float, float] = {}
     for series in other.series.values():
@@ -248,12 +248,14 @@ def _is_shifted(run: Run, other: Run) -> bool:
 
 def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
+    from mldebug_mcp.logs.text.own_layout import UNNAMED
+
     if known:
         return series.role is not None and all(other.role is None for other in known)
     words = series.name.replace("_", " ").split()
     is_named = any(len(word) > 2 for word in words) or series.role is not None
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
-    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second
+    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [UNNAMED.strip()]
 
 
 def _are_trials(run: Run) -> bool:

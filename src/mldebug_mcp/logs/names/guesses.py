@@ -343,6 +343,34 @@ def _are_opponents(log: _Log) -> bool:
     return len(meant) > 1
 
 
+_OWN_SETS = {"fit": "train", "seen": "train", "run": "train", "own": "train", "check": "eval", "tune": "eval",
+             "hidden": "eval", "unseen": "eval", "kept": "eval", "other": "eval", "out": "eval", "o": "eval"}  # fmt: skip
+"""Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
+_PIECE = regex(r"[^\W\d_]+")
+
+
+def sets_of_ones_own(columns: Columns) -> str | None:
+    """`seen nll` next to `hidden nll` is of training, where both words stand with one measure; so is `ce.fit`."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in columns:
+        pieces = _PIECE.findall(name.lower())
+        sets = [piece for piece in pieces if piece in _OWN_SETS]
+        if len(sets) == 1 and 1 < len(pieces) <= MOST_WORDS and not name.startswith(SET_ASIDE):
+            found[name] = (_OWN_SETS[sets[0]], " ".join(piece for piece in pieces if piece != sets[0]))
+    both = [{measure for kind, measure in found.values() if kind == phase} for phase in ("train", "eval")]
+    measures = both[0] & both[1]
+    if not any(_read(measure).rank is not None or role_of(measure) is not None for measure in measures):
+        return None
+    notes = []
+    for name, (phase, measure) in found.items():
+        new = f"{'val' if phase == 'eval' else 'train'} {measure}"
+        is_measure = measure in measures or role_of(measure) is not None
+        if is_measure and new not in columns and sum(each == (phase, measure) for each in found.values()) == 1:
+            rename(columns, name, new)
+            notes.append(f"{name!r} is read as {new!r}")
+    return f"{'; '.join(notes)} (guessed)" if notes else None
+
+
 _SIDES = {
     "win": "lose",
     "winner": "loser",
@@ -965,7 +993,7 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
 
 
 CONVENTIONS_OF_SHORT_NAMES = (
-    counters_of_composer, episodes_as_ep, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions,
+    counters_of_composer, episodes_as_ep, sets_of_ones_own, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions,
     clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""

@@ -17,7 +17,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.lexicon import SECONDS, STATISTICS
+from mldebug_mcp.logs.names.lexicon import GIB, SECONDS, STATISTICS
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
@@ -49,6 +49,10 @@ _WHOLE = regex(r"/(?P<whole>\d+)(?![\d/]|[.,]\d)")
 """What a number is a share of: "532/600"."""
 _UNIT = regex(r"[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?(?![^\W\d_])")
 """A unit that is glued to a number: "114ms", "257img/s"."""
+_SIZE = regex(r"\s?(?P<unit>[KMGT]i?B)(?![\w/])")
+"""A size of memory behind a number."""
+_RANGES = ("-", "..", "–")
+"""What stands between the first and the last step that a line is of."""
 _ENDS_NAME = regex(r"\s{0,3}(?:\)\s{0,3})?[:=]\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b)", re.IGNORECASE)
 """What stands behind a number that ends a name: "return last 50: 0.7"."""
 _NAME_BEHIND = regex(r"\s{1,3}(?P<name>[^\W\d][\w ./-]{1,30})[)\]]")
@@ -88,7 +92,7 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
-_UNNAMED = "value "
+UNNAMED = "number "
 """How numbers without words are numbered where a line has several."""
 _CLOCK = regex(r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?|\d{4}-\d\d-\d\d")
 
@@ -125,7 +129,7 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     if not counting:
         return False
     records = list(_records(_with_sets(read), counting))
-    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(_UNNAMED)}
+    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(UNNAMED)}
     if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
         return False
     for unit, step, values in records:
@@ -185,11 +189,16 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
         words = line[end : found.start()]
         if text.isdecimal() and _is_in_name(words, has_numbers=bool(spots)) and _ENDS_NAME.match(line, found.end()):
             continue
+        if len(spots) == 1 and words.strip() in _RANGES and number.is_integer() and number > spots[0].number:
+            spots[0], end = spots[0]._replace(number=number), found.end()  # "batches 31-60"
+            continue
         start, end = end, found.end()
         if spots and (whole := _WHOLE.match(line, end)) and number.is_integer() and 0 < float(whole["whole"]) >= number:
             number, text, end = number / float(whole["whole"]), SHARE, whole.end()
         elif glued := _UNIT.match(line, end):
             unit, end = glued[0], glued.end()
+        elif size := _SIZE.match(line, end):
+            number, unit, end = number * GIB[size["unit"].lower()], "memory", size.end()
         elif text.endswith("%"):
             number /= 100
         behind = _NAME_BEHIND.match(line, end) if spots and _OPENS.search(words) else None
@@ -249,8 +258,9 @@ def _ascends(spots: Sequence[_Spot]) -> bool:
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
     words = re.findall(r"[^\W\d]+", spot.before)
+    named = words and (canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS)
     return (
-        len(words) <= 1 and not any(character in spot.text for character in ".%e") and not any(map(is_telling, words))
+        (len(words) <= 1 or bool(named)) and not any(character in spot.text for character in ".%e") and not any(map(is_telling, words))
     )
 
 
@@ -293,6 +303,9 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
         label = "" if spot.before.strip() == "]" else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
+        if label and spot.unit == "memory" and label.split()[-1] not in ("mem", "memory", "rss"):
+            found.setdefault(f"{label} memory", []).append(spot)
+            continue
         found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
@@ -303,7 +316,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
             values.setdefault(f"{whole} 1" if is_listed else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
-        values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number
+        values[_BARE if is_alone else f"{UNNAMED}{place}"] = spot.number
     return values
 
 
@@ -331,7 +344,7 @@ def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
         is_share = text.endswith("%") or (place > 0 and text.startswith(("0.", "1.0")))
         is_loss_of_phase = place == 0 and len(measured.split()) <= MAX_WORDS_OF_SET
-        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" value {place + 1}"
+        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" {UNNAMED}{place + 1}"
     elif place:
         measured += f" {place + 1}"
     return f"{known} {measured.strip()}".strip()
