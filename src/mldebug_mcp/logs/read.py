@@ -153,7 +153,7 @@ def _with_added(run: Run, other: Run) -> Run:
     elif _is_shifted(run, other):
         return run
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
-    if not any(name in run and run[name] in known[name] for name in known):
+    if all(map(_is_constant, (series for alike in known.values() for series in alike))):
         return run
     added = {
         name: series

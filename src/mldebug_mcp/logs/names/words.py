@@ -34,6 +34,11 @@ _IN_BARS = {
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
+_PART_IN_BARS = regex(
+    r"(?:‖|\|\|)(?!(?:upd|delta|diff|step|act|logit|hid|out|inp|state|err|resid|feat|emb|lat|adv|noise|pert)[a-z]*[‖|])"
+    r"[A-Za-z][a-z0-9_.]{2,30}(?:‖|\|\|)"
+)
+"""The norm of a part of a model, by its name between double bars: ‖conv1‖. Of an output or an update it is none."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
 _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
@@ -48,7 +53,10 @@ def plain(name: str) -> str:
     if name.isalpha() and name.isascii():
         return name
     if (bars := _BARS.fullmatch(name.strip())) is not None:
-        return _IN_BARS.get(bars[1].strip().lower(), name)
+        inside = bars[1].strip().lower()
+        return _IN_BARS.get(inside) or (f"weight_norm/{inside}" if _PART_IN_BARS.fullmatch(name.strip()) else name)
+    if name[0] == "∇" and name[1:].isalnum() and len(name) > _LEAST_GLUED:
+        return f"grad_norm/{name[1:]}"
     if _RANKED.search(name) is not None:
         name = _AT.sub("@", name)
     if "@" in name:

@@ -258,9 +258,13 @@ def _ascends(spots: Sequence[_Spot]) -> bool:
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
     words = re.findall(r"[^\W\d]+", spot.before)
-    named = words and (canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS)
+    named = words and (
+        canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS
+    )
     return (
-        (len(words) <= 1 or bool(named)) and not any(character in spot.text for character in ".%e") and not any(map(is_telling, words))
+        (len(words) <= 1 or bool(named))
+        and not any(character in spot.text for character in ".%e")
+        and not any(map(is_telling, words))
     )
 
 
@@ -356,9 +360,11 @@ def _counts_by_name(lines: Sequence[_Line], counting: dict[str, str]) -> bool:
     heads = {line.columns[0] for line in counts if line.columns} | {
         line.spots[0].before.strip(" :=[(#") for line in counts
     }
-    return any(canonical(head.lower()) in COUNTERS for head in heads if head)
+    return any(canonical(head.lower()) in COUNTERS or head.lower() in _EPOCHS for head in heads if head)
 
 
 def _tells(name: str) -> bool:
     """Say whether a name is one that only training or evaluation has."""
-    return canonical(name) not in COUNTERS and (is_telling(name) or name.startswith(("train ", "val ", "test ")))
+    return canonical(name) not in COUNTERS and (
+        is_telling(name) or is_loss(name) or name.startswith(("train ", "val ", "test "))
+    )
