@@ -63,6 +63,8 @@ _JOINS = frozenset({"of", "out of", "from"})
 """Words behind which stands the whole of a number, which is not of its name: "entropy 0.6 of 0.7"."""
 MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
+_REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
+"""A remark in brackets behind a name, of which it is no part: "facts (of 5)", "corr(judge, tokens)"."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
 _WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
@@ -187,7 +189,8 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
         if number is None or found.start() < end or (is_glued and "." not in text and not counts):
             continue
         words = line[end : found.start()]
-        if text.isdecimal() and _is_in_name(words, has_numbers=bool(spots)) and _ENDS_NAME.match(line, found.end()):
+        ends = _ENDS_NAME.match(line, found.end()) if text.isdecimal() else None
+        if ends is not None and _is_in_name(words, is_sure=bool(spots) or ")" in ends[0]):
             continue
         if len(spots) == 1 and words.strip() in _RANGES and number.is_integer() and number > spots[0].number:
             spots[0], end = spots[0]._replace(number=number), found.end()  # "batches 31-60"
@@ -207,10 +210,10 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
     return tuple(spots)
 
 
-def _is_in_name(words: str, *, has_numbers: bool) -> bool:
+def _is_in_name(words: str, *, is_sure: bool) -> bool:
     """Say whether words in front of a whole number can begin a name that it ends, and are none of a counter."""
     named = _WORD_OF_NAME.findall(words)
-    return bool(named) and canonical(named[-1].lower()) not in COUNTERS and (has_numbers or any(map(is_telling, named)))
+    return bool(named) and canonical(named[-1].lower()) not in COUNTERS and (is_sure or any(map(is_telling, named)))
 
 
 def _counting_shapes(lines: Sequence[_Line]) -> dict[str, str]:
@@ -286,7 +289,11 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
             step, spots, columns = spots[0].number, spots[1:], columns[1:]
         if step is not None:
             row = {_whole_name("", name, 0, spot.text): spot.number for name, spot in zip(columns, spots, strict=False)}
-            values |= row if is_row else _named(line.heading, spots, line.in_brackets)
+            named = row if is_row else _named(line.heading, spots, line.in_brackets)
+            values |= {
+                f"{UNNAMED}1" if name == _BARE and line.shape not in counting else name: number
+                for name, number in named.items()
+            }
     if step is not None and values:
         yield unit, step, values
 
@@ -331,7 +338,7 @@ def _statistic_in(label: str) -> str:
 
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
-    text = before.strip(" \t:=([{<~>")
+    text = _REMARK.sub("", before.rstrip(" \t:=")).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
