@@ -45,6 +45,7 @@ from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
@@ -246,12 +247,19 @@ def _is_shifted(run: Run, other: Run) -> bool:
     )
 
 
+def _is_settled(name: str) -> bool:
+    """Say whether the rules for names have looked at a name: of a phase alone, or of a list."""
+    return "/" in name or name.lower() in PHASES
+
+
 def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     from mldebug_mcp.logs.text.own_layout import UNNAMED
 
     if known:
-        return series.role is not None and all(other.role is None for other in known)
+        return series.role is not None and all(other.role is None and not _is_settled(other.name) for other in known)
+    if _is_constant(series) and float(series.value[0]).is_integer():
+        return False
     words = series.name.replace("_", " ").split()
     is_named = any(len(word) > 2 for word in words) or series.role is not None
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
