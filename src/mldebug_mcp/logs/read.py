@@ -258,8 +258,8 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
 
     if known:
         return series.role is not None and all(other.role is None and not _is_settled(other.name) for other in known)
-    if _is_constant(series) and float(series.value[0]).is_integer():
-        return False
+    if _is_constant(series):
+        return False  # of a sentence, or a setting
     words = series.name.replace("_", " ").split()
     is_named = any(len(word) > 2 for word in words) or series.role is not None
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others

@@ -343,8 +343,10 @@ def _are_opponents(log: _Log) -> bool:
     return len(meant) > 1
 
 
-_OWN_SETS = {"fit": "train", "seen": "train", "run": "train", "own": "train", "check": "eval", "tune": "eval",
-             "hidden": "eval", "unseen": "eval", "kept": "eval", "other": "eval", "out": "eval", "o": "eval"}  # fmt: skip
+_OWN_SETS = {
+    **dict.fromkeys(("fit", "seen", "run", "own"), "train"),
+    **dict.fromkeys(("check", "tune", "hidden", "unseen", "kept", "other", "out", "o"), "eval"),
+}
 """Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
 _PIECE = regex(r"[^\W\d_]+")
 
@@ -993,8 +995,8 @@ def _may_be_norm(column: Column, read: _Name) -> bool:
 
 
 CONVENTIONS_OF_SHORT_NAMES = (
-    counters_of_composer, episodes_as_ep, sets_of_ones_own, sides_of_pairs, abbreviations, shares_of_a_policy, clipped_completions,
-    clipped_gradients,
+    counters_of_composer, episodes_as_ep, sets_of_ones_own, sides_of_pairs, abbreviations, shares_of_a_policy,
+    clipped_completions, clipped_gradients,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)

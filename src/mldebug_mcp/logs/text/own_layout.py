@@ -88,6 +88,8 @@ _EVALUATED = {
 """Words of a phase that stand alone, each with the one that names are understood with."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
 _ENDS_GROUP = regex(r"[|;]")
+_LEVEL_OF_DEBUGGING = "DEBUG"
+"""Stands in lines that libraries print at that level: they hold no metrics."""
 _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
@@ -148,7 +150,7 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
     for _, whole in zip(range(MAX_LINES), lines, strict=False):
         line = _CLOCK.sub("", without_prefix(whole[:MAX_CHARACTERS]).message)
         indent = len(line) - len(line.lstrip())
-        if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS):
+        if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS) or _LEVEL_OF_DEBUGGING in whole[:MAX_CHARACTERS]:
             continue
         headings = [(at, words) for at, words in headings if at < indent]
         if indent and (heading := _NUMBERED_HEADING.fullmatch(line.strip())) and not _is_count(heading["words"]):
