@@ -301,3 +301,36 @@ def test_the_ratio_of_a_replay_is_not_that_of_a_policy(tmp_path: Path) -> None:
     rows = "".join(f"{at},{at / 9},{2 / at},{1 / at},32\n" for at in range(1, 9))
     (tmp_path / "log.csv").write_text(f"step,episode/score,train/loss/policy,train/loss/value,replay/ratio\n{rows}")
     assert "policy_ratio" not in read_run(tmp_path / "log.csv").series
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluated"),
+    [("nats", "held nats"), ("ce.run", "ce.held"), ("xent (fit)", "xent (check)"), ("seen nll", "hidden nll"),
+     ("mse run", "mse kept-out"), ("nats/char", "nats/char h/o"), ("nll_own", "nll_other")],
+)  # fmt: skip
+def test_a_measure_of_two_sets_is_the_loss_and_its_evaluation_in_any_order(
+    tmp_path: Path, trained: str, evaluated: str
+) -> None:
+    run = _read(tmp_path, {trained: FALLS, evaluated: FALLS + 0.1, "lr": RATE})
+    np.testing.assert_allclose(run["loss"].value, FALLS)
+    np.testing.assert_allclose(run["eval_loss"].value, FALLS + 0.1)
+
+
+@pytest.mark.parametrize(("first", "second"), [("fit time", "check time"), ("seen nll", "rain nll"), ("run", "check")])
+def test_words_of_sets_without_a_measure_of_both_say_nothing(tmp_path: Path, first: str, second: str) -> None:
+    assert "eval_loss" not in _read(tmp_path, {first: FALLS, second: FALLS + 0.1, "lr": RATE})
+
+
+def test_log_probabilities_by_the_sides_of_a_pair_are_of_preferences(tmp_path: Path) -> None:
+    run = _read(tmp_path, {"loss": FALLS, "lp/win": -20 + FALLS, "lp/lose": -22 + FALLS, "acc": RISES})
+    assert run.kind == "preference"
+    np.testing.assert_allclose(run["logps/chosen"].value, -20 + FALLS)
+    assert _read(tmp_path, {"loss": FALLS, "games/win": RISES, "games/lose": FALLS}).kind != "preference"
+
+
+def test_the_norm_of_a_part_between_double_bars_is_one_of_weights(tmp_path: Path) -> None:
+    run = _read(tmp_path, {"loss": FALLS, "‖conv1‖": NORM, "∇conv1": NORM, "‖update‖": NORM})
+    quantities = {series.name: series.role.quantity if series.role else None for series in run.series.values()}
+    assert quantities["‖conv1‖"] is Quantity.WEIGHT_NORM
+    assert quantities["∇conv1"] is Quantity.GRADIENT_NORM
+    assert quantities["‖update‖"] is not Quantity.WEIGHT_NORM

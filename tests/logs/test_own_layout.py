@@ -80,6 +80,83 @@ def test_names_above_rows_name_their_cells_and_samples_between_them_are_passed_o
     assert run["score"].step.tolist() == list(STEPS)
 
 
+@pytest.mark.parametrize("line", [
+    "pass {at}  ce {loss:.4f} (+ {extra:.3f} penalty)  next(){wait}ms  {pace}img/s\n",
+    "it{at} ce{loss:.4f} penalty {extra:.3f} | next {wait}ms | {pace}img/s\n",
+    "<{at}> ce {loss:.4f} [{extra:.3f} penalty] next={wait}ms, {pace}img/s\n",
+])  # fmt: skip
+def test_what_stands_behind_a_number_names_it_or_is_its_unit(tmp_path: Path, line: str) -> None:
+    text = "".join(line.format(at=at, loss=3 - 0.2 * at, extra=0.5 + at, wait=50 + at, pace=200 + at) for at in STEPS)
+    run = read(tmp_path, f"my own net\n{text}")
+    ends = {name: float(series.value[-1]) for name, series in run.series.items()}
+    assert ends["loss"] == pytest.approx(0.6)
+    assert ends["penalty"] == 12.5
+    assert ends["data_time"] == pytest.approx(0.062)
+    assert ends["img/s"] == 212
+
+
+@pytest.mark.parametrize("line", [
+    "    score last 50: {score:+.3f} +- {spread:.3f}\n    actor: entropy {entropy:.3f} of 0.693\n",
+    "    score last 50 = {score:+.3f} ± {spread:.3f}\n    actor: entropy {entropy:.3f} out of 0.693\n",
+])  # fmt: skip
+def test_a_number_that_ends_a_name_and_the_bound_of_another_are_no_values(tmp_path: Path, line: str) -> None:
+    blocks = (
+        f"({at * 2000:,} moves; {at * 31} games)\n"
+        + line.format(score=at / 13, spread=1 / at, entropy=0.7 / at)
+        + f"    critic: mse {0.5 / at:.4f}, explained +0.{at + 10}\n"
+        for at in STEPS
+    )
+    run = read(tmp_path, f"a corridor\n\n{''.join(blocks)}")
+    assert run["reward"].value[-1] == pytest.approx(12 / 13, abs=1e-3)
+    assert run["reward_std"].value[-1] == pytest.approx(1 / 12, abs=1e-3)
+    assert run["entropy"].value[-1] == pytest.approx(0.7 / 12, abs=1e-3)
+    assert run["reward"].step.tolist() == [2000 * at for at in STEPS]
+    assert "loss" not in run
+
+
+def test_sets_under_headings_are_apart_and_one_that_measures_as_another_is_one_of_evaluation(tmp_path: Path) -> None:
+    block = "epoch {at}\n  fit\n    loss {loss:.3f}\n  tune\n    loss {dev:.3f}\n  site2\n    loss {far:.3f}\n"
+    run = read(
+        tmp_path, "".join(block.format(at=at, loss=3 - 0.2 * at, dev=3.1 - 0.2 * at, far=3 + at) for at in STEPS)
+    )
+    ends = {name: float(series.value[-1]) for name, series in run.series.items()}
+    assert (ends["loss"], ends["eval_loss"]) == pytest.approx((0.6, 0.7))
+    assert [name for name, end in ends.items() if end == 15] == ["eval_site2_loss"]
+    assert run.step_name == "epoch"
+
+
+def test_the_numbers_of_a_list_are_parts_and_their_mean_is_theirs(tmp_path: Path) -> None:
+    line = "Ep{at:02}  fit ce {loss:.4f}  iou {a:.1f} {b:.1f} {c:.1f}  mean {b:.1f}\n"
+    rows = (line.format(at=at, loss=3 - 0.2 * at, a=at + 0.5, b=at + 1.5, c=at + 2.5) for at in STEPS)
+    run = read(tmp_path, "".join(rows))
+    assert run["loss"].value[-1] == pytest.approx(0.6)
+    assert {name: float(series.value[-1]) for name, series in run.series.items() if "mean" in name} in (
+        {"train mean iou": 13.5},
+        {"mean iou": 13.5},
+        {"mean": 13.5},
+    )
+
+
+def test_a_legend_names_what_stands_in_brackets(tmp_path: Path) -> None:
+    rows = "".join(f"step {at * 25:4} [{3 - 0.2 * at:.3f}]  {4 - at / 5:.3f} / {2 - at / 9:.3f}\n" for at in STEPS)
+    assert read(tmp_path, f"eps target\n[loss] then by half of t\n\n{rows}")["loss"].value[-1] == pytest.approx(0.6)
+    with pytest.raises(InputError, match="no metrics"):
+        read(tmp_path, f"[remarks] none\nthe loss is below\n\n{rows}")
+
+
+@pytest.mark.parametrize("count", ["minibatches {first}-{last}:", "my minibatches {first}-{last},"])
+def test_a_range_counts_by_its_end_and_a_size_of_memory_is_one(tmp_path: Path, count: str) -> None:
+    lines = (
+        f"LOG (my-train) {count.format(first=30 * at - 29, last=30 * at)} objf -{3 - 0.2 * at:.3f} per frame\n"
+        f"LOG (my-diag)  valid objf -{3.1 - 0.2 * at:.3f}; proc {1024 + 512 * at} MiB, cache 2.5 MiB\n"
+        for at in STEPS
+    )
+    run = read(tmp_path, "".join(lines))
+    assert run["loss"].value[-1] == pytest.approx(0.6)
+    assert run["memory"].value[-1] == 7
+    assert run["memory"].step.tolist() == [30 * at for at in STEPS]
+
+
 @pytest.mark.parametrize("text", [
     "".join(f"-rw-r--r-- 1 root root {at * 1000} Nov {at} file{at}.bin\n" for at in range(1, 20)),
     "".join(f"chapter {at} page {at * 7}\n" for at in range(1, 20)),

@@ -84,7 +84,8 @@ _TRAINED_LANGUAGE_MODEL = regex(
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "preference",
-        ("rewards/chosen", "rewards/margins", "rewards/accuracies", "logps/chosen", "eval_rewards/chosen"),
+        ("rewards/chosen", "rewards/margins", "rewards/accuracies", "logps/chosen", "eval_rewards/chosen",
+         "eval_logps/chosen"),
     ),
     ("grpo", ("frac_reward_zero_std", "completion_length", "completions/clipped_ratio")),
     ("ppo", ("objective/rlhf_reward", "ppo/returns/mean", "tokens/queries_len_mean", "policy_ratio")),

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
@@ -85,6 +87,8 @@ MAX_OWN_LAYOUT_BYTES = 1024 * 1024
 """Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per 10 MB."""
 MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+RECORD_NAME = "record"
+"""What a step of a run is called whose lines count nothing."""
 MAX_ADDED_NAMES = 8
 """Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -132,16 +136,35 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
         return run
     other = builder.build(str(file.path))
     if not run.series:
-        return run if run.messages else other
+        return run if run.messages else _with_words_of(run, other)
     if len(run.attempts) > 1 or run.resumes:
         return run
-    known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
-    if not any(name in run and run[name] in known[name] for name in known) or _is_shifted(run, other):
+    if _mixes_sets(run, other):
+        note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
+        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
+    if run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other):
+        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes))
+    return _with_added(run, other)
+
+
+def _with_added(run: Run, other: Run) -> Run:
+    """Return a run with the metrics that another reading of the same text adds, where both agree on one."""
+    if other.step_name != run.step_name:
+        other = _at_steps_of(run, other)
+    elif _is_shifted(run, other):
         return run
-    added = {name: series for name, series in other.series.items() if name not in run and _adds(series, known[name])}
+    known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
+    if all(map(_is_constant, (series for alike in known.values() for series in alike))):
+        return run
+    added = {
+        name: series
+        for name, series in other.series.items()
+        if (name not in run or (_is_constant(run[name]) and not _is_constant(series)))
+        and _adds(series, known[name], other.series)
+    }
     if not added:
         return run
-    renamed = {series.name for name in added for series in known[name]}
+    renamed = {series.name for name in added for series in known[name]} | (added.keys() & run.series.keys())
     segments = (
         replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
         for segment in run.segments
@@ -154,6 +177,54 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
         segments=tuple(segment.with_series(added, whole=len(run.segments) == 1) for segment in segments),
         notes=(*run.notes, f"named by the words in front of their numbers (guessed): {names}"),
     )
+
+
+def _with_words_of(run: Run, other: Run) -> Run:
+    """Return a run with the settings and the lines of words that another reading of the same text has."""
+    return replace(other, settings=run.settings, text_lines=run.text_lines, messages=run.messages, ending=run.ending)
+
+
+def _is_constant(series: Series) -> bool:
+    return len(set(series.value.tolist())) < 2
+
+
+def _has_all_of(run: Run, other: Run) -> bool:
+    """Say whether another reading has all that moves in a run, under whatever names."""
+    return any(map(is_telling, other.series)) and all(
+        _is_constant(own) or any(np.array_equal(own.value, series.value) for series in other.series.values())
+        for own in run.series.values()
+    )
+
+
+def _mixes_sets(run: Run, other: Run) -> bool:
+    """Say whether a loss of a run holds, one after another, what another reading has as the losses of several sets."""
+    losses = [series for name, series in other.series.items() if "loss" in name and len(series) >= MIN_ADDED_VALUES]
+    mixed = run.series.get("loss")
+    if mixed is None or len(losses) < 2 or "eval_loss" in run or "eval_loss" not in other:
+        return False
+    parts = np.sort(np.concatenate([series.value for series in losses]))
+    return np.array_equal(parts, np.sort(mixed.value), equal_nan=True)
+
+
+def _at_steps_of(run: Run, other: Run) -> Run:
+    """Return what another reading counts otherwise at the steps of a run; nothing where both share no metric."""
+    none = replace(other, series={})
+    places: dict[float, float] = {}
+    for series in other.series.values():
+        for own in run.series.values():
+            if len(set(own.value.tolist())) > 1 and np.array_equal(own.value, series.value, equal_nan=True):
+                for at, step in zip(series.step.tolist(), own.step.tolist(), strict=True):
+                    if places.setdefault(at, step) != step:
+                        return none
+    ordered = [step for _, step in sorted(places.items())]
+    if not places or any(later <= earlier for earlier, later in pairwise(ordered)):
+        return none
+    moved = {
+        name: replace(series, step=np.array([places[at] for at in series.step.tolist()]))
+        for name, series in other.series.items()
+        if all(at in places for at in series.step.tolist())
+    }
+    return replace(other, series=moved, step_name=run.step_name)
 
 
 def _alike(series: Series, others: Iterable[Series]) -> list[Series]:
@@ -176,12 +247,24 @@ def _is_shifted(run: Run, other: Run) -> bool:
     )
 
 
-def _adds(series: Series, known: Sequence[Series]) -> bool:
+def _is_settled(name: str) -> bool:
+    """Say whether the rules for names have looked at a name: of a phase alone, or of a list."""
+    return "/" in name or name.lower() in PHASES
+
+
+def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
+    from mldebug_mcp.logs.text.own_layout import UNNAMED
+
     if known:
-        return series.role is not None and series.role.is_whole and all(other.role is None for other in known)
-    last = series.name.replace("_", " ").split()[-1]
-    return len(series) >= MIN_ADDED_VALUES and not last.isdecimal() and (len(last) > 2 or series.role is not None)
+        is_whole = series.role is not None and series.role.is_whole
+        return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
+    if _is_constant(series):
+        return False  # of a sentence, or a setting
+    words = series.name.replace("_", " ").split()
+    is_named = any(len(word) > 2 for word in words) or series.role is not None
+    is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
+    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [UNNAMED.strip()]
 
 
 def _are_trials(run: Run) -> bool:

@@ -270,12 +270,24 @@ def reward_flat(run: Run, rewards: Series) -> Evidence | None:
     return None
 
 
+RISES_AT_ONCE = 3.0
+"""Times the range of all later records by which the first one lies below these. Chosen: noise has one of them apart."""
+
+
+def _rises_at_once(value: NDArray[np.float64]) -> bool:
+    """Say whether the first record lies far below all later ones: what is learnt within it is no noise."""
+    later = value[1:]
+    return float(later.min()) - float(value[0]) > RISES_AT_ONCE * float(np.ptp(later))
+
+
 def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     """Return what is seen of an agent that was never better than at first, is level only later, or swings.
 
     Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
     """
     value = rewards.value
+    if _rises_at_once(value):
+        return None
     level, start, end = blocks(value, 10).level, start_level(value), end_level(value)
     lowest, highest = float(level.min()), float(level.max())
     sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0

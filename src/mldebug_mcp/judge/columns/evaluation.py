@@ -248,7 +248,7 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         return None
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
-    start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
+    start, train = float(losses[0].value[0]), median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
         return None

@@ -116,6 +116,12 @@ def _counts_again(values: Floats) -> bool:
     return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
+def _counts_evenly(values: Floats) -> bool:
+    """Say whether values count on by the same whole number above one each time, as seconds hardly do."""
+    rises = distinct(np.diff(values))
+    return _counts(values) and len(values) >= MIN_COUNTED and len(rises) == 1 and float(rises[0]) > 1
+
+
 def _is_no_count(values: Floats) -> bool:
     """Say whether values count nothing, as versions do."""
     return not _counts(values)
@@ -206,7 +212,7 @@ _OF_PHASES: Mapping[str, _Meaning] = {"tl": _Meaning("loss"), "vl": _Meaning("ev
 _EPOCHS: Mapping[str, _Meaning] = dict.fromkeys(("e", "ep"), _Meaning("epoch", _passes))
 _STEPS: Mapping[str, _Meaning] = dict.fromkeys(
     ("i", "t", "#", "up", "gen", "mini step", "gen iter"), _Meaning("step", _counts)
-)
+) | {"s": _Meaning("step", _counts_evenly)}
 _WITHIN: Mapping[str, _Meaning] = dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again))
 _EVER: Mapping[str, _Meaning] = {
     **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
@@ -393,6 +399,68 @@ def _are_opponents(log: _Log) -> bool:
     return len(meant) > 1
 
 
+_OWN_SETS = {
+    **dict.fromkeys(("fit", "seen", "run", "own"), "train"),
+    **dict.fromkeys(("check", "tune", "hidden", "unseen", "kept", "other", "out", "o"), "eval"),
+}
+"""Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
+_PIECE = regex(r"[^\W\d_]+")
+
+
+def sets_of_ones_own(columns: Columns) -> str | None:
+    """`seen nll` next to `hidden nll` is of training, where both words stand with one measure; so is `ce.fit`."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in columns:
+        pieces = _PIECE.findall(name.lower())
+        sets = [piece for piece in pieces if piece in _OWN_SETS]
+        if len(sets) == 1 and 1 < len(pieces) <= MOST_WORDS and not name.startswith(SET_ASIDE):
+            found[name] = (_OWN_SETS[sets[0]], " ".join(piece for piece in pieces if piece != sets[0]))
+    both = [{measure for kind, measure in found.values() if kind == phase} for phase in ("train", "eval")]
+    measures = both[0] & both[1]
+    if not any(_read(measure).rank is not None or role_of(measure) is not None for measure in measures):
+        return None
+    notes = []
+    for name, (phase, measure) in found.items():
+        new = f"{'val' if phase == 'eval' else 'train'} {measure}"
+        is_measure = measure in measures or role_of(measure) is not None
+        if is_measure and new not in columns and sum(each == (phase, measure) for each in found.values()) == 1:
+            rename(columns, name, new)
+            notes.append(f"{name!r} is read as {new!r}")
+    return f"{'; '.join(notes)} (guessed)" if notes else None
+
+
+_SIDES = {
+    "win": "lose",
+    "winner": "loser",
+    "w": "l",
+    "pos": "neg",
+    "good": "bad",
+    "better": "worse",
+    "preferred": "other",
+}
+"""What the two answers of a pair are called, besides chosen and rejected."""
+_LOGPS = regex(r"(?:^|[^a-z])(?:lp|logps?|log_?probs?|ll)(?:[^a-z]|$)", re.IGNORECASE)
+_LAST_WORD = regex(r"(?P<before>.*[^a-z])(?P<word>[a-z]+)", re.IGNORECASE)
+
+
+def sides_of_pairs(columns: Columns) -> str | None:
+    """`lp/win` next to `lp/lose` are the log-probabilities of the two answers of a pair, where both are below zero."""
+    notes = []
+    for name in list(columns):
+        found = _LAST_WORD.fullmatch(name)
+        side = _SIDES.get(found["word"].lower()) if found else None
+        if found is None or side is None or _LOGPS.search(found["before"]) is None:
+            continue
+        other = next((each for each in columns if each.lower() == f"{found['before']}{side}".lower()), "")
+        for column, new in ((name, "logps/chosen"), (other, "logps/rejected")) if other else ():
+            meant = _in_phase(column, new)
+            values = columns[column].finite()
+            if meant not in columns and len(values) and float(values.max()) < 0:
+                rename(columns, column, meant)
+                notes.append(f"{column!r} is read as {meant}")
+    return "; ".join(notes) or None
+
+
 def episodes_as_ep(columns: Columns) -> str | None:
     """`ep` next to a reward, where no other counts episodes or epochs, counts the episodes of an agent."""
     names = {normal(name).rstrip("."): name for name in columns}
@@ -541,9 +609,14 @@ MOST_WORDS = 5
 _SURE, _ERRORS, _VAGUE = (
     lexicon.all_of(lexicon.METRICS[name]) for name in ("own_losses", "own_errors", "own_vague_losses")
 )
+
+_SURE, _ERRORS, _VAGUE = (
+    lexicon.all_of(lexicon.METRICS[name]) for name in ("own_losses", "own_errors", "own_vague_losses")
+)
 _LETTERS = lexicon.all_of(lexicon.METRICS["own_letters_of_a_loss"])
 _LETTERS_IN_WORDS = frozenset(letter.lower() for letter in _LETTERS)
 _OF_LOSSES = lexicon.NAMED_LOSSES | _SURE | _ERRORS | _VAGUE
+_SCORES, _VAGUE_SCORES = (lexicon.all_of(lexicon.METRICS[name]) for name in ("own_scores", "own_vague_scores"))
 _SCORES, _VAGUE_SCORES = (lexicon.all_of(lexicon.METRICS[name]) for name in ("own_scores", "own_vague_scores"))
 _OPPONENTS = frozenset({"d", "g", "discriminator", "generator", "real", "fake"})
 _NOT_OF_A_LOSS = (
@@ -574,8 +647,9 @@ _IN_THE_OPTIMIZER = regex(r"opt", re.IGNORECASE)
 _STEP_SIZES = (["rate"], ["size", "step"], ["stepsize"])
 MAX_STEP_SIZE = 0.5
 """Largest value of a bare `rate` that is a learning rate: above it may be a share of anything. Chosen by hand."""
-MOST_TURNS = 0.1
-"""Share of records at which a learning rate turns from falling to rising or back; chosen by hand."""
+MOST_TURNS = 0.15
+"""Share of records at which a learning rate turns from falling to rising or back, as it does twice at a restart.
+Chosen by hand: what is drawn at random turns at two of three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1113,8 +1187,8 @@ def norms_of_parts(columns: Columns) -> str | None:
 
 
 CONVENTIONS_OF_SHORT_NAMES = (
-    counters_of_composer, episodes_as_ep, abbreviations, shares_of_a_policy, clipped_completions, clipped_gradients,
-    return_within_bounds,
+    counters_of_composer, episodes_as_ep, sets_of_ones_own, sides_of_pairs, abbreviations, shares_of_a_policy,
+    clipped_completions, clipped_gradients, return_within_bounds,
 )  # fmt: skip
 """Conventions of names that other columns explain, in the order in which they are tried."""
 CONVENTIONS_BEFORE_LOSSES = (

@@ -174,7 +174,10 @@ def mean_reward(columns: Columns) -> str | None:
 
 
 def mean_score(columns: Columns) -> str | None:
-    """`score_mean` next to `score_std` and what a policy logs is the reward, where nothing is called so."""
+    """`score_mean` next to `score_std` and what a policy logs is the reward, where nothing is called so.
+
+    So is a `score_last_50` next to what agents alone log.
+    """
     roles = {name: role for name in columns if (role := role_of(name)) is not None and not role.part}
     quantities = {role.quantity for role in roles.values()}
     scores = {
@@ -182,13 +185,15 @@ def mean_score(columns: Columns) -> str | None:
         for name, role in roles.items()
         if role.quantity is Quantity.SCORE and not role.is_evaluation
     }
-    mean = scores.get("mean") or scores.get("")
-    if mean is None or "std" not in scores or _POLICY.isdisjoint(quantities):
+    mean = scores.get("mean") or scores.get("last") or scores.get("")
+    of_agents = not _OF_AGENTS.isdisjoint(quantities)
+    if mean is None or not ("std" in scores or of_agents) or _POLICY.isdisjoint(quantities):
         return None
     if {Quantity.REWARD, Quantity.REWARD_SPREAD} & quantities:
         return None
     rename(columns, mean, "reward")
-    rename(columns, scores["std"], "reward_std")
+    if "std" in scores:
+        rename(columns, scores["std"], "reward_std")
     return f"{mean!r} is read as the reward"
 
 

@@ -34,6 +34,11 @@ _IN_BARS = {
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
+_PART_IN_BARS = regex(
+    r"(?:‖|\|\|)(?!(?:upd|delta|diff|step|act|logit|hid|out|inp|state|err|resid|feat|emb|lat|adv|noise|pert)[a-z]*[‖|])"
+    r"[A-Za-z][a-z0-9_.]{2,30}(?:‖|\|\|)"
+)
+"""The norm of a part of a model, by its name between double bars: ‖conv1‖. Of an output or an update it is none."""
 WEIGHTS_SYMBOL = r"(?:w|θ|theta|params?|weights?)"
 UPDATE_SYMBOL = (
     rf"(?:(?:(?:lr|eta|η|α)[*·.])?(?:u|upd|update)|(?:lr|eta|η|α)[*·.](?:g|grad|m)|(?:d|Δ|∆|δ|delta_?){WEIGHTS_SYMBOL}"
@@ -117,6 +122,8 @@ _SHORT_GLUED = frozenset({"ep", "kl", "lr"})
 
 _FIRST_LOADER = ["data", "load", "index", "0"]
 """What Lightning adds to the names of all evaluations where there are several: the first stands for them."""
+
+PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
 
 PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
 

@@ -489,6 +489,16 @@ _SIZES_IN_PROSE = regex(
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
+_HARDER_IN_PROSE = regex(
+    r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
+    r"|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?\s?[:=]?\s?"
+    r"\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
+    re.IGNORECASE,
+    needs=("mix", "smooth", "dropout"),
+)
+"""What a line says of how training rows are made harder: "mixup(beta 0.4), targets smoothed 0.1, dropout 0.4"."""
+_HARDER_ABOVE_RECORDS = 40
+"""Lines at the beginning of a log in which it is looked for."""
 _WORLD_IN_PROSE = regex(r"\bworld[ _]?size\s?[:=]?\s?(?P<number>\d{1,6})(?![\w.])", re.IGNORECASE)
 _PASS_IN_PROSE = regex(
     r"\b(?:1|one|an|per) epoch\s?(?:=|is|:)\s?(?P<number>\d{1,9}) (?:steps|batches|iterations|updates)\b"
@@ -633,7 +643,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if _is_object(line):
             at += 1
             continue
-        if configuration := _sizes_in_prose(line):
+        if configuration := _sizes_in_prose(line) | (_harder_in_prose(line) if at < _HARDER_ABOVE_RECORDS else {}):
             yield at, configuration
         several, end = _several_at(lines, at)
         if several:
@@ -828,6 +838,15 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
+    return found
+
+
+def _harder_in_prose(line: str) -> dict[str, object]:
+    """Return by what share a line of prose says that labels are mixed or smoothed, or units dropped."""
+    found: dict[str, object] = {}
+    for match in _HARDER_IN_PROSE.finditer(line):
+        key = "mixup" if match["mixed"] else "label_smoothing" if match["smoothed"] else "dropout"
+        found.setdefault(key, float(match["share"]))
     return found
 
 

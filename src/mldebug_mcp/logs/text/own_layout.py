@@ -17,7 +17,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.lexicon import SECONDS, STATISTICS
+from mldebug_mcp.logs.names.lexicon import GIB, SECONDS, STATISTICS
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
@@ -49,23 +49,33 @@ _WHOLE = regex(r"/(?P<whole>\d+)(?![\d/]|[.,]\d)")
 """What a number is a share of: "532/600"."""
 _UNIT = regex(r"[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?(?![^\W\d_])")
 """A unit that is glued to a number: "114ms", "257img/s"."""
+_SIZE = regex(r"\s?(?P<unit>[KMGT]i?B)(?![\w/])")
+"""A size of memory behind a number."""
+_RANGES = ("-", "..", "–")
+"""What stands between the first and the last step that a line is of."""
 _ENDS_NAME = regex(r"\s{0,3}(?:\)\s{0,3})?[:=]\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b)", re.IGNORECASE)
 """What stands behind a number that ends a name: "return last 50: 0.7"."""
 _NAME_BEHIND = regex(r"\s{1,3}(?P<name>[^\W\d][\w ./-]{1,30})[)\]]")
 """The name of a number that opens a bracket: "loss 2.1 (+ 0.3 penalty)"."""
 _SPREAD = regex(r"±|\+/?-\s*$")
 """What stands between a mean and its spread."""
-_JOINS = frozenset({"of", "to", "from", "in", "out", "at", "by", "and"})
-"""Words that name no number: "entropy 0.6 of 0.7"."""
+_JOINS = frozenset({"of", "out of", "from"})
+"""Words behind which stands the whole of a number, which is not of its name: "entropy 0.6 of 0.7"."""
 MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
+_REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
+"""A remark in brackets behind a name, of which it is no part: "facts (of 5)", "corr(judge, tokens)"."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
 _WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
 """What parts a name from what stands before it."""
 _GROUP = regex(r"(?P<group>.*\S)(?::\s*|\s{2,})(?P<label>\S.*)")
 """A name that goes for all numbers behind it, and that of the first one: "grad      head 4.95   body 0.1"."""
+_LEGEND = regex(r"(?:[\w ,:]{0,40})\[(?P<name>[^\W\d][\w ]{0,20})\]")
+"""A line without numbers that says what stands in brackets: "[loss] then by quarter"."""
 _HEADING = regex(r"\s*[-=*#>.]*\s*(?P<words>[^\W\d][\w-]*(?: [\w-]+){0,2})\s*[-=*#:.]*\s*")
+_NUMBERED_HEADING = regex(r"(?P<words>[^\W\d_]{3,20}[-_ ]?\d{1,2})\s{0,3}:?")
+"""An indented line of a set that has a number, "site2": it heads those below."""
 _BETWEEN_CELLS = regex(r"\s*[,;\t|]\s*")
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
@@ -82,13 +92,15 @@ _OF_SENTENCES = frozenset(
 )
 """Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")
+_LEVEL_OF_DEBUGGING = "DEBUG"
+"""Stands in lines that libraries print at that level: they hold no metrics."""
 _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
 
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
-_UNNAMED = "value "
+UNNAMED = "number "
 """How numbers without words are numbered where a line has several."""
 _CLOCK = regex(r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?|\d{4}-\d\d-\d\d")
 
@@ -104,12 +116,16 @@ class _Spot(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line with numbers: its shape, its numbers, the words that head it, and the last row of names above it."""
+    """A line with numbers: its shape, its numbers, the words that head it, the last row of names above it.
+
+    Last comes what a legend says to stand in brackets.
+    """
 
     shape: str
     spots: tuple[_Spot, ...]
     heading: str
     columns: tuple[str, ...]
+    in_brackets: str = ""
 
 
 def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
@@ -120,8 +136,8 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     counting = _counting_shapes(read)
     if not counting:
         return False
-    records = list(_records(read, counting))
-    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(_UNNAMED)}
+    records = list(_records(_with_sets(read), counting))
+    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(UNNAMED)}
     if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
         return False
     for unit, step, values in records:
@@ -134,20 +150,30 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
     """Yield the lines with numbers; a line of words alone heads those below that are indented further."""
     headings: list[tuple[int, str]] = []
     columns: tuple[str, ...] = ()
+    in_brackets = ""
     for _, whole in zip(range(MAX_LINES), lines, strict=False):
         line = _CLOCK.sub("", without_prefix(whole[:MAX_CHARACTERS]).message)
         indent = len(line) - len(line.lstrip())
-        if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS):
+        if not line.strip() or line.lstrip().startswith(_SAMPLE_MARKS) or _LEVEL_OF_DEBUGGING in whole[:MAX_CHARACTERS]:
             continue
         headings = [(at, words) for at, words in headings if at < indent]
+        if indent and (heading := _NUMBERED_HEADING.fullmatch(line.strip())) and not _is_count(heading["words"]):
+            headings.append((indent, heading["words"]))
+            continue
         spots = _spots_in(line)
         if spots and len(spots) <= MAX_NUMBERS_IN_LINE:
             shape = " ".join("#".join([*(spot.before for spot in spots), ""]).lower().split())
-            yield _Line(shape, spots, " ".join(words for _, words in headings), columns)
+            yield _Line(shape, spots, " ".join(words for _, words in headings), columns, in_brackets)
+        elif (legend := _LEGEND.match(line)) is not None and is_telling(legend["name"]):
+            in_brackets = legend["name"]
         elif names := _columns_in(line):
             columns = names
         elif (heading := _HEADING.fullmatch(line)) is not None:
             headings.append((indent, heading["words"]))
+
+
+def _is_count(words: str) -> bool:
+    return canonical(words.rstrip("0123456789").rstrip(" _-").lower()) in COUNTERS
 
 
 def _columns_in(line: str) -> tuple[str, ...]:
@@ -169,13 +195,19 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
         if number is None or found.start() < end or (is_glued and "." not in text and not counts):
             continue
         words = line[end : found.start()]
-        if text.isdecimal() and _is_in_name(words, has_numbers=bool(spots)) and _ENDS_NAME.match(line, found.end()):
+        ends = _ENDS_NAME.match(line, found.end()) if text.isdecimal() else None
+        if ends is not None and _is_in_name(words, is_sure=bool(spots) or ")" in ends[0]):
+            continue
+        if len(spots) == 1 and words.strip() in _RANGES and number.is_integer() and number > spots[0].number:
+            spots[0], end = spots[0]._replace(number=number), found.end()  # "batches 31-60"
             continue
         start, end = end, found.end()
         if spots and (whole := _WHOLE.match(line, end)) and number.is_integer() and 0 < float(whole["whole"]) >= number:
             number, text, end = number / float(whole["whole"]), SHARE, whole.end()
         elif glued := _UNIT.match(line, end):
             unit, end = glued[0], glued.end()
+        elif size := _SIZE.match(line, end):
+            number, unit, end = number * GIB[size["unit"].lower()], "memory", size.end()
         elif text.endswith("%"):
             number /= 100
         behind = _NAME_BEHIND.match(line, end) if spots and _OPENS.search(words) else None
@@ -184,10 +216,10 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
     return tuple(spots)
 
 
-def _is_in_name(words: str, *, has_numbers: bool) -> bool:
+def _is_in_name(words: str, *, is_sure: bool) -> bool:
     """Say whether words in front of a whole number can begin a name that it ends, and are none of a counter."""
     named = _WORD_OF_NAME.findall(words)
-    return bool(named) and canonical(named[-1].lower()) not in COUNTERS and (has_numbers or any(map(is_telling, named)))
+    return bool(named) and canonical(named[-1].lower()) not in COUNTERS and (is_sure or any(map(is_telling, named)))
 
 
 def _counting_shapes(lines: Sequence[_Line]) -> dict[str, str]:
@@ -213,6 +245,20 @@ def _counting_shapes(lines: Sequence[_Line]) -> dict[str, str]:
     return {shape: unit for shape, unit in units.items() if unit == finest}
 
 
+def _with_sets(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the lines with a phase for headings of sets: below them stands what stands below that of an evaluation."""
+    below: dict[str, set[str]] = {}
+    for line in lines:
+        below.setdefault(line.heading, set()).add(line.shape)
+    evaluated = [shapes for heading, shapes in below.items() if heading.lower() in _EVALUATED]
+    if not evaluated or all(heading.lower() not in _TRAINED for heading in below):
+        return list(lines)
+    measured = set.union(*evaluated)
+    sets = {heading for heading, shapes in below.items() if heading and shapes <= measured}
+    sets -= {heading for heading in sets if heading.lower() in _EVALUATED or heading.lower() in _TRAINED}
+    return [line._replace(heading=f"val {line.heading}") if line.heading in sets else line for line in lines]
+
+
 def _ascends(spots: Sequence[_Spot]) -> bool:
     numbers = [spot.number for spot in spots]
     return numbers[-1] > numbers[0] and all(later >= earlier for earlier, later in pairwise(numbers))
@@ -221,8 +267,13 @@ def _ascends(spots: Sequence[_Spot]) -> bool:
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
     words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _is_phase(word)]
+    named = words and (
+        canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS
+    )
     return (
-        len(words) <= 1 and not any(character in spot.text for character in ".%e") and not any(map(is_telling, words))
+        (len(words) <= 1 or bool(named))
+        and not any(character in spot.text for character in ".%e")
+        and not any(map(is_telling, words))
     )
 
 
@@ -248,24 +299,34 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
             step, spots, columns = spots[0].number, spots[1:], columns[1:]
         if step is not None:
             row = {_whole_name("", name, 0, spot.text): spot.number for name, spot in zip(columns, spots, strict=False)}
-            values |= row if is_row else _named(line.heading, spots)
+            named = row if is_row else _named(line.heading, spots, line.in_brackets)
+            values |= {
+                f"{UNNAMED}1" if name == _BARE and line.shape not in counting else name: number
+                for name, number in named.items()
+            }
     if step is not None and values:
         yield unit, step, values
 
 
-def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
+def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
     """Return the numbers of a line by name; one that has no words of its own is the next one of the name before."""
     found: dict[str, list[_Spot]] = {}
     group = label = last = ""
     for spot in spots:
         new_group, new_label = _label(spot.before)
+        if in_brackets and not new_label and spot.before.strip() == "[":
+            new_label = in_brackets
         group = new_group or (group if not _ENDS_GROUP.search(spot.before) else "")
-        if spot.behind or "/" in spot.unit:
-            found.setdefault(spot.behind or spot.unit, []).append(spot)
+        if name := spot.behind or (spot.unit if "/" in spot.unit else new_label if new_label in _JOINS else ""):
+            found.setdefault(name, []).append(spot)
             continue
         statistic = "std" if _SPREAD.search(spot.before) else _statistic_in(new_label)
-        label = f"{last} {statistic}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
+        label = "" if spot.before.strip() == "]" else label
+        label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
+        if label and spot.unit == "memory" and label.split()[-1] not in ("mem", "memory", "rss"):
+            found.setdefault(f"{label} memory", []).append(spot)
+            continue
         found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
@@ -279,7 +340,7 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
             values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
-        values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number
+        values[_BARE if is_alone else f"{UNNAMED}{place}"] = spot.number
     return values
 
 
@@ -290,12 +351,11 @@ def _statistic_in(label: str) -> str:
 
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
-    text = before.strip(" \t:=([{<~>")
+    text = _REMARK.sub("", before.rstrip(" \t:=")).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
     group = _WORD_OF_NAME.findall(grouped["group"]) if grouped else []
-    words = [] if words and _JOINS.issuperset(map(str.lower, words)) else words
     return " ".join(group[-MAX_WORDS_OF_NAME:]), " ".join(words[-MAX_WORDS_OF_NAME:])
 
 
@@ -308,7 +368,7 @@ def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
         is_share = text.endswith("%") or (place > 0 and text.startswith(("0.", "1.0")))
         is_loss_of_phase = place == 0 and len(measured.split()) <= MAX_WORDS_OF_SET
-        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" value {place + 1}"
+        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" {UNNAMED}{place + 1}"
     elif place:
         measured += f" {place + 1}"
     return f"{known} {measured.strip()}".strip()
@@ -320,9 +380,11 @@ def _counts_by_name(lines: Sequence[_Line], counting: dict[str, str]) -> bool:
     heads = {line.columns[0] for line in counts if line.columns} | {
         line.spots[0].before.strip(" :=[(#") for line in counts
     }
-    return any(canonical(head.lower()) in COUNTERS for head in heads if head)
+    return any(canonical(head.lower()) in COUNTERS or head.lower() in _EPOCHS for head in heads if head)
 
 
 def _tells(name: str) -> bool:
     """Say whether a name is one that only training or evaluation has."""
-    return canonical(name) not in COUNTERS and (is_telling(name) or name.partition(" ")[0] in ("train", "val", "test"))
+    return canonical(name) not in COUNTERS and (
+        is_telling(name) or is_loss(name) or name.partition(" ")[0] in ("train", "val", "test")
+    )
