@@ -60,14 +60,14 @@ def test_the_share_behind_a_loss_is_the_accuracy_of_its_phase(tmp_path: Path, fo
 def test_groups_of_a_line_keep_the_numbers_of_parts_of_one_name_apart(tmp_path: Path) -> None:
     block = (
         "round {at}\ntrain     {loss:.4f}\nheld      {loss:.4f}   {at}/20\n"
-        "grad      head {at}.5   body 0.25\nsize      head {at}.75   body 4\n"
+        "grad      head {at}.5   body 0.{at:02}\nsize      head {at}.75   body 4.{at:02}\n"
     )
     run = read(tmp_path, "".join(block.format(at=at, loss=3 - 0.1 * at) for at in STEPS))
     assert {run[name].value[-1] for name in ("grad head", "grad body", "size head", "size body")} == {
         12.5,
-        0.25,
+        0.12,
         12.75,
-        4,
+        4.12,
     }
     assert run["eval_accuracy"].value[-1] == 0.6
 

@@ -273,7 +273,7 @@ def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
     groups: dict[str, list[Series]] = {}
     for name, series in run.series.items():
         head = name.rpartition("/")[0]
-        of_updates = series.role is None or series.role.quantity is Quantity.UPDATE_RATIO
+        of_updates = series.role is None or series.role.quantity in _UPDATES
         if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
             groups.setdefault(head, []).append(series.finite)
     for parts in groups.values():

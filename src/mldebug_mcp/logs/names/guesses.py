@@ -1171,7 +1171,9 @@ SAME_NORM = 0.05
 def norms_of_parts(columns: Columns) -> str | None:
     """`|emb|`, `|attn|`, `|mlp|` next to the gradient norm are its parts where they add up to it, else of weights."""
     found = {name: match["part"] for name in columns if (match := _NORM_OF.fullmatch(name))}
-    found = {name: part for name, part in found.items() if role_of(name) is None}
+    own = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RATIO)
+    found = {name: part for name, part in found.items() if (role := role_of(name)) is None or role.quantity not in own}
+    found = {name: part for name, part in found.items() if canonical(name) not in ("weight_norm", "grad_norm")}
     name_of_whole = called(columns, "grad_norm")
     whole = columns[name_of_whole].finite() if name_of_whole else None
     values = [columns[name].finite() for name in found]
