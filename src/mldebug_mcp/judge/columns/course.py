@@ -578,11 +578,11 @@ _PLACES_OF_EVENTS = frozenset(
 LEAST_EVENTS = 5
 """Events at one place. Chosen: of four places five events are at one by chance once in 256 times."""
 MOST_OF_RECORDS = 0.8
-"""Share of the records of the loss that have such an event, at most. Chosen: what each record has is no event."""
+"""Share of the records of the loss that have such an event, at most. Chosen: what each record has is usual."""
 
 
 def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
-    """Yield that all events that name a rank, and stand between the records, are at one and the same of many."""
+    """Yield that all events that name a rank, and stand between the records, are at the same of many."""
     lists: dict[str, int] = {}
     for name in run.series:
         head, _, place = name.rpartition("/")

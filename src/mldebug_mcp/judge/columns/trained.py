@@ -221,7 +221,7 @@ _GAINS = frozenset({
     "score", "margin", "sim", "similarity", "total", "objective", "overall", "combined", "all", "full", "loss",
     "ema", "avg", "lr", "rate", "time", "step", "steps", "epoch",
 })  # fmt: skip
-"""Words of what training is to make larger, of sums, and of what is no part of a loss."""
+"""Words of what training is to make larger, of sums, and of what never is a part of a loss."""
 LEAST_SUM_RECORDS = 10
 """Records in which an unread column and a part make up the total to the last digit. Chosen: none does by chance."""
 SUM_DIGITS = 2.0
@@ -262,7 +262,7 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
 
 
 MOST_SUMMED = 12
-"""Columns of which two are taken. Chosen: a log has few that stand in every record."""
+"""Columns that are taken in pairs. Chosen: a log has few that stand in every record."""
 
 
 def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
