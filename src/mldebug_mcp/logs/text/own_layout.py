@@ -231,9 +231,12 @@ def _named(heading: str, spots: Sequence[_Spot]) -> dict[str, float]:
         found.setdefault(label, []).append(spot)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
+    has_loss = any(map(is_loss, found))
     for name, those in found.items():
         for place, spot in enumerate(those):
-            values.setdefault(_whole_name(heading, name, place, spot.text), spot.number)
+            is_score = has_loss and not heading and name.lower() in _EVALUATED and not spot.text.endswith("%")
+            whole = name.lower() if is_score else _whole_name(heading, name, place, spot.text)
+            values.setdefault(whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
         values[_BARE if is_alone else f"{_UNNAMED}{place}"] = spot.number

@@ -382,9 +382,12 @@ def _members(line: str, match: re.Match[str], name: str, of_ranks: Container[int
 def evaluation_name(name: str) -> str:
     """Return the name that a metric has as one of evaluation; that of a counter stays.
 
-    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line.
+    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line. A learning
+    rate is that of training wherever it stands: "train: loss=1.8 test: loss=1.7 (lr 0.01)".
     """
     known, role = canonical(name), role_of(name)
+    if known == "learning_rate":
+        return known
     if role is not None and role.statistic == "ema" and not known.startswith("eval_"):
         return f"eval_{name}"
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
