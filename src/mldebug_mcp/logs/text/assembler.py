@@ -668,7 +668,7 @@ MIN_EVALUATIONS_BEHIND = 2
 """Evaluations under the heading of a closing one that are compared with each other. Chosen: one is a result."""
 _AGAIN = regex(r"(?:run|pass|turn|try|trial|repeat|repetition|attempt|time|seed)\s?#?\d{1,3}", re.IGNORECASE)
 """Labels of evaluations that are made one after another."""
-_WORDS = regex(r"[^\W\d]\w{0,40}")
+_WORDS_OF_LINE = regex(r"[^\W\d]\w{0,40}")
 MAX_WORDS_OF_METRIC = 3
 """Words for each metric of a line that is of the heading above. Chosen: more are a sentence on something else."""
 _OF_TRAINING_ROWS = regex(r"\btrain", re.IGNORECASE)
@@ -775,7 +775,7 @@ class Assembler:
         if self.ranks.echoes(parsed):
             return
         if self._closing is not None and parsed.telling and not (parsed.counters.values or parsed.counters.batch):
-            few_words = len(_WORDS.findall(parsed.counters.rest)) <= MAX_WORDS_OF_METRIC * len(parsed.metrics)
+            few_words = len(_WORDS_OF_LINE.findall(parsed.counters.rest)) <= MAX_WORDS_OF_METRIC * len(parsed.metrics)
             if self._closing_set and few_words:
                 parsed.metrics = {f"{name}_{self._closing_set}": value for name, value in parsed.metrics.items()}
             self._closing.append((number, parsed))
