@@ -34,9 +34,11 @@ def by_epoch(rate: float, end: float, **settings: Any) -> RunDiagnosis:
     return diagnose_run(records, settings={"epochs": 25, "optimizer": "SGD", "lr0": 0.01} | settings)
 
 
-@pytest.mark.parametrize("floor", [{"lrf": 0.01}, {"min_lr": 1e-4}, {"scheduler/eta_min": 1e-4}])
+@pytest.mark.parametrize("floor", [
+    {"lrf": 0.01}, {"min_lr": 1e-4}, {"scheduler/eta_min": 1e-4}, {"milestones": [12, 20], "gamma": 0.1},
+])  # fmt: skip
 def test_a_rate_that_is_at_the_end_of_its_schedule_at_once_has_a_schedule_that_steps_too_often(
-    floor: dict[str, float],
+    floor: dict[str, Any],
 ) -> None:
     answer = by_epoch(0.0, 1.1, **floor)
     assert "is 0.0001 in all 25 records from epoch 1 on" in facts(answer)["rate_at_floor_at_once"]
@@ -45,7 +47,7 @@ def test_a_rate_that_is_at_the_end_of_its_schedule_at_once_has_a_schedule_that_s
 
 @pytest.mark.parametrize(("rate", "settings"), [
     (0.01, {"lrf": 0.01}), (0.0, {"lrf": 0.01, "lr_scheduler": "constant"}), (0.0, {"lrf": 0.9}), (0.0, {}),
-    (0.0, {"lrf": 0.02}),
+    (0.0, {"lrf": 0.02}), (0.0, {"milestones": [12], "gamma": 0.1}), (0.0, {"gamma": 0.1}),
 ])  # fmt: skip
 def test_a_rate_that_comes_down_or_is_at_no_end_is_not(rate: float, settings: dict[str, Any]) -> None:
     assert "rate_at_floor_at_once" not in facts(by_epoch(rate, 0.3, **settings))

@@ -420,3 +420,19 @@ def test_a_set_that_is_scored_once_at_the_end_is_read_from_notes_and_from_the_lo
 def test_a_line_that_calls_the_last_result_final_repeats_it(tmp_path: Path) -> None:
     run = read(tmp_path, KERAS + "final validation results: loss 0.9 acc 0.1\n")
     assert not any("results" in name for name in run.series)
+
+
+@pytest.mark.parametrize("heading", ["***** Eval results {} *****", "=== {} ===", "results on {}:"])
+def test_sets_that_headings_name_are_no_repeated_evaluations_of_the_same_rows(tmp_path: Path, heading: str) -> None:
+    def facts(*sets: str) -> dict[str, str]:
+        text = "".join(
+            f"epoch {at}: train_loss = {1.6 * 0.6**at:.4f}, val_loss = {1.5 * 0.7**at:.4f}\n" for at in range(8)
+        )
+        text += "loading out/best.pt to evaluate\n"
+        for at, name in enumerate(sets):
+            text += f"{heading.format(name)}\n  eval_acc = {0.95 - 0.02 * at}\n  eval_loss = {0.18 + 0.05 * at}\n"
+        (tmp_path / "train.log").write_text(text)
+        return {fact.fact: fact.text for fact in diagnose_run(tmp_path / "train.log").sheet.facts}
+
+    assert "evaluated_twice" not in facts("val", "test")
+    assert "0.18, 0.28 in 2 evaluations of the same weights" in facts("val", "test", "val")["evaluated_twice"]

@@ -266,3 +266,47 @@ def test_values_of_an_evaluation_by_length_below_a_record_are_of_it(tmp_path: Pa
     (tmp_path / "train.log").write_text("".join(lines))
     run = read_run(tmp_path / "train.log")
     assert run["val@32"].value.tolist() == [4 / at for at in range(1, 20)]
+
+
+def _read_text(tmp_path: Path, text: str) -> Run:
+    (tmp_path / "train.log").write_text(text)
+    return read_run(tmp_path / "train.log")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch: {at:03}, Loss: {loss:.4f}, Train: {train:.4f}, Val: {val:.4f}, Test: {test:.4f}\n",
+        "Epoch {at:03} | loss {loss:.4f} | train {train:.4f} | valid {val:.4f} | test {test:.4f}\n",
+        "[{at:03}] loss={loss:.4f} tr={train:.4f} va={val:.4f} te={test:.4f}\n",
+    ],
+)
+def test_phases_alone_next_to_a_loss_over_several_classes_are_accuracies_where_they_rise(
+    tmp_path: Path, line: str
+) -> None:
+    def lines(first: float) -> str:
+        return "".join(
+            line.format(at=at, loss=first - 0.1 * at, train=0.3 + 0.06 * at, val=0.25 + 0.05 * at, test=0.2 + 0.05 * at)
+            for at in range(1, 9)
+        )
+
+    run = _read_text(tmp_path, lines(2.0))
+    assert run["accuracy"].value[1] == pytest.approx(0.42)
+    assert run["eval_accuracy"].value[1] == pytest.approx(0.35)
+    assert run["test_accuracy"].value[1] == pytest.approx(0.3)
+    two_classes = _read_text(tmp_path, lines(0.9))
+    assert not {"accuracy", "eval_accuracy", "test_accuracy", "eval_loss"} & set(two_classes.series)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[{at:03}/020] train: loss={loss:.3f} err={err:.1f}%  test: loss={loss:.3f} err={err:.1f}%  (lr 0.001)\n",
+        "epoch {at} train: loss={loss:.3f} acc={err:.2f} test: loss={loss:.3f} acc={err:.2f} | lr 0.001\n",
+        "Epoch {at}: train loss {loss:.3f} acc {err:.2f}, val loss {loss:.3f} acc {err:.2f} lr 0.001\n",
+    ],
+)
+def test_a_learning_rate_behind_an_evaluation_is_that_of_training(tmp_path: Path, line: str) -> None:
+    run = _read_text(tmp_path, "".join(line.format(at=at, loss=2 - 0.1 * at, err=50 - at) for at in range(1, 9)))
+    assert run["learning_rate"].value.tolist() == [0.001] * 8
+    assert len(run["eval_loss"]) == 8

@@ -116,6 +116,19 @@ def heads_closing(line: str) -> bool:
     return _CLOSING.search(line) is not None
 
 
+_SET = regex(
+    r"\W{0,9}(?:[a-z]{1,20}[ _]){0,3}(?P<set>dev|val(?:id(?:ation)?)?|test|train(?:ing)?)"
+    r"(?:[ _][a-z]{1,20}){0,3}\W{0,9}",
+    re.IGNORECASE,
+)
+
+
+def set_in(heading: str) -> str:
+    """Return the set of rows that a line of few words and no number names: "***** Eval results dev *****"; else ""."""
+    found = _SET.fullmatch(heading.rpartition(" - ")[2])  # behind the name of a logger
+    return found["set"].lower() if found else ""
+
+
 def turns_in(line: str) -> list[Turn]:
     """Return where a line turns from one phase to another, in order."""
     return [Turn(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]

@@ -182,3 +182,10 @@ def test_an_excerpt_in_which_every_completion_ends_at_the_limit_is_present_and_o
 ):
     assert state("completions_truncated", run_of({"completions/clipped_ratio": [1.0]}, kind="grpo")) is State.PRESENT
     assert state("completions_truncated", run_of({"completions/clipped_ratio": [0.9]}, kind="grpo")) is State.UNKNOWN
+
+
+def test_a_short_log_shows_growth_to_the_longest_mean_that_comes_again_and_again() -> None:
+    grown = [12.5, 20.5, 33.0, 38.9, 39.8, *[40.0] * 10]
+    assert state("completion_length_grows", run_of(completion_length=grown, kind="grpo")) is State.PRESENT
+    free = [12.5, 13.1, 12.8, 13.6, 14.1, 14.9, 15.2, 15.0, 15.8, 16.1, 15.9, 16.4, 16.2, 16.8, 17.1]
+    assert state("completion_length_grows", run_of(completion_length=free, kind="grpo")) is State.ABSENT

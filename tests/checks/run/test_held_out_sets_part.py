@@ -30,6 +30,22 @@ def test_sets_that_go_the_same_way_are_not(test: dict[int, float]) -> None:
     assert state(NAME, run) is State.ABSENT
 
 
+@pytest.mark.parametrize(("web", "news"), [("web_loss", "news_loss"), ("train_loss_web", "train_loss_news")])
+def test_rows_of_a_kind_that_training_knows_no_better_are_only_harder(web: str, news: str) -> None:
+    def told(of_training: float) -> State:
+        curves: dict[str, Curve] = {
+            "loss": decay(200, 2.0, 0.6),
+            web: decay(200, 2.0, of_training),
+            news: decay(200, 2.0, 0.3),
+            f"eval_{web.replace('train_', '')}": curve(2.0, 1.7),
+            f"eval_{news.replace('train_', '')}": curve(1.9, 0.3),
+        }
+        return state(NAME, run_of(curves, kind="supervised"))
+
+    assert told(1.5) is not State.PRESENT
+    assert told(0.4) is State.PRESENT
+
+
 def test_both_far_above_training_is_overfitting() -> None:
     run = run_of({"loss": decay(200, 1.6, 0.001), "val_loss": curve(0.8, 0.4), "test_loss": curve(0.9, 1.4)})
     assert state(NAME, run) is State.ABSENT

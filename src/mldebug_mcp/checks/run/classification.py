@@ -26,6 +26,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
 # Where the metrics of a classifier or regression are exactly those of one answer that is given to every row.
@@ -683,7 +684,12 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
 
     Not this when: a calibrated model of that accuracy has much the same loss; the number of classes is not known.
     """
+    if any(not _OF_PAIRS.isdisjoint(pieces_of(name)) for name in run.series):
+        raise CannotTell("the loss compares answers in pairs, and has no classes")
     return _first_of(run, _at_floor)
+
+
+_OF_PAIRS = frozenset({"chosen", "rejected"})
 
 
 def _at_floor(found: LossBesideAccuracy) -> Evidence | None:

@@ -62,7 +62,9 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import is_evaluation
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
 # Does the evaluation loss lie far below the training loss, and did it come there as rows were seen again?
@@ -726,7 +728,7 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     """One held-out set follows the training loss down, and another, which began level with it, lags or gets worse.
 
     Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss;
-    one never moves, or is of averaged weights.
+    one never moves, or is of averaged weights; rows of training of the kind that lags are hardly known better.
     """
     sets = held_out_losses(run, HELD_OUT_SETS_PART_LEAST)
     if len(sets) < 2:
@@ -737,6 +739,8 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     best, worst = (key(sets, key=lambda series: median(series.value[-2:])) for key in (min, max))
     steps, train, low = beside_training(run["loss"].finite, best)
     if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
+        return None
+    if _is_as_bad_in_training(run, worst):
         return None
     first, last = _times(best, worst, slice(None, 2)), _times(best, worst, slice(-2, None))
     if any(_is_mixture(other, best, worst) for other in sets):
@@ -751,6 +755,18 @@ def held_out_sets_part(run: Run) -> Evidence | None:
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )
+
+
+def _is_as_bad_in_training(run: Run, held_out: Series) -> bool:
+    """Say whether the same loss of training rows of the same kind is logged, and lies hardly lower."""
+    words = set(pieces_of(held_out.name)) - PHASES.keys()
+    alike = [
+        loss.finite
+        for loss in run.with_role(Quantity.LOSS, phase="train", parts=True)
+        if set(pieces_of(loss.name)) - PHASES.keys() == words and loss.name != "loss"
+    ]
+    late = end_level(held_out.value)
+    return any(len(loss) and MAX_FOLLOWING_LOSS_RATIO * end_level(loss.value) >= late for loss in alike)
 
 
 def _is_mixture(whole: Series, best: Series, worst: Series) -> bool:

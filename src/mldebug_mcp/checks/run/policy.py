@@ -489,7 +489,7 @@ def policy_entropy(run: Run) -> Answers:
 
 
 CLIPPED_RATIO = "completions/clipped_ratio"
-LEAST_LENGTHS = 20
+LEAST_LENGTHS = 12
 """Records of lengths. Chosen: by hand."""
 LEAST_SHARES = 3
 """Records of the share at the limit. Chosen: by hand."""
@@ -510,6 +510,8 @@ MOST_WITH_SCORES = 4.0
 so."""
 WHILE_LEARNING = 3.0
 """The same where the reward rises near the reference. Chosen: answers that take thought grow so."""
+MIN_SHARE_AT_LONGEST = 0.25
+"""Share of the records at the very longest mean, which is then the limit. Chosen: means of free lengths all differ."""
 FEW_CUT = 0.2
 """The most completions cut off where there is room left. Chosen: by hand."""
 MIN_LENGTH_TREND_CORRELATION = 0.8
@@ -537,9 +539,11 @@ def completion_length_grows(run: Run, share: Series) -> Evidence | None:
     or the reward near the reference (remarks), as in tasks that take thought.
     """
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
-    cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
+    cut, end = blocks(length.value, 12), end_level(length.value)
+    start = min(start_level(length.value[: len(length) // 4]), float(cut.level[0]))  # it may grow at once
     limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
     near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= MIN_CUT_COMPLETION_SHARE
+    near = near or float(np.mean(length.value == length.value.max())) >= MIN_SHARE_AT_LONGEST
     grown = end >= (NEAR_FACTOR if near else MIN_GROWTH) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
     stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + MIN_KEPT_GROWTH_SHARE * (end - start)
     if start <= 0 or not grown or (monotone(cut.level) < MIN_LENGTH_TREND_CORRELATION and not stays):

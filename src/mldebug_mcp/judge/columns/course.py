@@ -1859,7 +1859,7 @@ def rate_rests_early(run: Run) -> Iterator[DerivedFact]:
 
 
 def _floors(run: Run, peak: float) -> Iterator[float]:
-    """Yield the last learning rates that settings give: as shares of the peak, or by themselves."""
+    """Yield the last learning rates that settings give: as shares of the peak, by themselves, or by milestones."""
     for setting in run.settings.values():
         if isinstance(setting.value, bool) or not isinstance(setting.value, int | float):
             continue
@@ -1867,6 +1867,9 @@ def _floors(run: Run, peak: float) -> Iterator[float]:
             yield float(setting.value) * peak
         elif _FLOOR.fullmatch(setting.last_part):
             yield float(setting.value)
+    milestones, factor = run.settings.numbers("lr_milestones"), run.setting("gamma")
+    if milestones and factor is not None:
+        yield peak * factor ** len(milestones)
 
 
 def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:

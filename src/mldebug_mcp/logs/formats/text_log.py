@@ -552,6 +552,8 @@ class Text:
             self._records.head_closing()
         if len(message) >= MAX_HEADING or MAY_HOLD_NUMBER.search(message):
             return False
+        if self._records.assembler.name_closing_set(message):
+            return True
         evaluated = heads_evaluation(message)
         if evaluated is None:
             return False

@@ -189,7 +189,7 @@ _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
 _OF_COMPLETIONS: Mapping[str, _Meaning] = {
     **dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)),
-    "tokens": _Meaning("completion_length", _are_means),
+    **dict.fromkeys(("tokens", "words", "toks", "n tok", "n words"), _Meaning("completion_length", _are_means)),
 }
 _OF_EPISODES: Mapping[str, _Meaning] = {"len": _Meaning("episode_length", _positive)}
 _OF_PAIRS: Mapping[str, _Meaning] = {

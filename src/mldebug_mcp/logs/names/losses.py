@@ -37,6 +37,12 @@ _AUXILIARY_LOSS = regex(
     r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
     re.IGNORECASE,
 )
+_HELD_OUT = (
+    *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
+    *("te", "tst", "va", "ho"),
+)
+_TESTS = ("test", "te", "tst")
+_TRAINED = ("train", "training", "tr", "trn")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -56,6 +62,8 @@ LEAST_PERCENTAGE = 10.0
 """Above this, what rises may be a percentage of right answers. Chosen by hand: losses begin below it."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
+LEAST_OF_CLASSES = 1.0
+"""The least first loss of a model that chooses between several classes. Chosen: one between two begins near 0.69."""
 _NO_LOSS_OF_ITS_OWN = regex(
     r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
     r"|box|bbox|obj(?!ective)|cls|dfl|seg|pose|mask|iou"
@@ -273,9 +281,36 @@ def _falls(values: Floats) -> bool:
     return median_of_numbers(values[len(values) // 2 :]) < (1 - KEPT_LEVEL) * float(values[0])
 
 
+def accuracies_by_phase(columns: Columns) -> str | None:
+    """`Train: 0.99 Val: 0.87` without another word, next to a loss over several classes, are shares of right answers.
+
+    They are where all of them lie between 0 and 1 or 100 and rise. A loss that begins above that of a guess between
+    two classes, ln 2, has no curve of ranks (AUC) next to it.
+    """
+    loss = called(columns, "loss")
+    if not loss or called(columns, "accuracy", "eval_accuracy") or float(columns[loss].values()[0]) < LEAST_OF_CLASSES:
+        return None
+    evaluated = {word: name for name in columns if (word := name.lower()) in _HELD_OUT}
+    trained = [name for name in columns if name.lower() in _TRAINED]
+    scores = [columns[name].values() for name in (*trained, *evaluated.values())]
+    if len(trained) != 1 or not evaluated or not all(map(_is_rising_share, scores)):
+        return None
+    rename(columns, trained[0], "accuracy")
+    for word, name in evaluated.items():
+        measured = "test_accuracy" if word in _TESTS else "eval_accuracy"
+        if not called(columns, measured):
+            rename(columns, name, measured)
+    return f"{trained[0]!r} and {', '.join(map(repr, evaluated.values()))} are read as accuracies: they rise (guessed)"
+
+
 def _is_rising_share(values: Floats) -> bool:
-    """Say whether values are shares of one that end above their beginning."""
-    return bool(np.all((values >= 0) & (values <= 1))) and float(values[-1]) > float(values[0])
+    """Say whether values lie between 0 and 1, or 0 and 100, and lie higher in their later half than at first."""
+    return (
+        len(values) >= LEAST_BARE
+        and float(np.nanmin(values)) >= 0
+        and float(np.nanmax(values)) <= (1 if float(values[0]) <= 1 else 100)
+        and median_of_numbers(values[len(values) // 2 :]) > (1 + KEPT_LEVEL) * float(values[0])
+    )
 
 
 def _is_no_score(name: str) -> bool:
@@ -592,8 +627,8 @@ def filtered_nan(columns: Columns) -> str | None:
 
 CONVENTIONS_OF_REWARDS = (mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions)
 CONVENTIONS_OF_LOSSES = (
-    named_loss, evaluation_of_its_name, evaluation_of_answers, bare_phases, perplexity_alone, objective_alone,
-    accuracy_as_a,
+    named_loss, evaluation_of_its_name, evaluation_of_answers, bare_phases, accuracies_by_phase, perplexity_alone,
+    objective_alone, accuracy_as_a,
 )  # fmt: skip
 CONVENTIONS_OF_EVALUATIONS = (taking_turns, unmeasured_evaluation, repeated_evaluation)
 """In the order in which they are tried."""

@@ -21,6 +21,7 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.align import MAX_RATIO_OF_REPEATS
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
+from mldebug_mcp.logs.line_prefixes import set_in
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     UNNAMED,
@@ -676,6 +677,9 @@ MIN_EVALUATIONS_BEHIND = 2
 """Evaluations under the heading of a closing one that are compared with each other. Chosen: one is a result."""
 _AGAIN = regex(r"(?:run|pass|turn|try|trial|repeat|repetition|attempt|time|seed)\s?#?\d{1,3}", re.IGNORECASE)
 """Labels of evaluations that are made one after another."""
+_WORDS_OF_LINE = regex(r"[^\W\d]\w{0,40}")
+MAX_WORDS_OF_METRIC = 3
+"""Words for each metric of a line that is of the heading above. Chosen: more are a sentence on something else."""
 _OF_TRAINING_ROWS = regex(r"\btrain", re.IGNORECASE)
 MAX_EVALUATIONS_ALONE = 100_000
 """Evaluations in a log of nothing else that are kept. Chosen: a run has fewer."""
@@ -746,6 +750,7 @@ class Assembler:
         self._below_heading: Mapping[str, object] = {}  # the dict that a heading counted last
         self._own_labels: set[str] = set()  # those whose lines are series of their own
         self._closing: list[tuple[int, Parsed]] | None = None  # lines under the heading of a closing evaluation
+        self._closing_set = ""  # the set that a heading among them names
 
     @property
     def epoch(self) -> float | None:
@@ -781,6 +786,9 @@ class Assembler:
         if self.ranks.echoes(parsed):
             return
         if self._closing is not None and parsed.telling and not (parsed.counters.values or parsed.counters.batch):
+            few_words = len(_WORDS_OF_LINE.findall(parsed.counters.rest)) <= MAX_WORDS_OF_METRIC * len(parsed.metrics)
+            if self._closing_set and few_words:
+                parsed.metrics = {f"{name}_{self._closing_set}": value for name, value in parsed.metrics.items()}
             self._closing.append((number, parsed))
             return
         self._take_closing()
@@ -803,7 +811,13 @@ class Assembler:
     def begin_closing(self) -> None:
         """Take note of a line that heads evaluations of trained weights: what stands below may be no record."""
         self._take_closing()
-        self._closing = [] if self._has_records else None
+        self._closing, self._closing_set = [] if self._has_records else None, ""
+
+    def name_closing_set(self, heading: str) -> bool:
+        """Take note of the set that a heading below such a heading names, if it does: other sets give other values."""
+        named = set_in(heading) if self._closing is not None else ""
+        self._closing_set = named or self._closing_set
+        return bool(named)
 
     def _take_closing(self) -> None:
         """Take the lines under such a heading as any others: training goes on behind them."""

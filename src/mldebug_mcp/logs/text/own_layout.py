@@ -330,11 +330,13 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
         found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
+    has_loss = any(map(is_loss, found))
     for name, those in found.items():
         if name.rpartition(" ")[2].lower() in _OF_SENTENCES:
             continue
         for place, spot in enumerate(those):
-            whole = _whole_name(heading, name, place, spot.text)
+            is_score = has_loss and not heading and name.lower() in _EVALUATED and not spot.text.endswith("%")
+            whole = name.lower() if is_score else _whole_name(heading, name, place, spot.text)
             if place == 0 and len(those) >= MIN_LISTED and not whole.endswith(" loss"):
                 whole = f"{whole} 1"
             values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)

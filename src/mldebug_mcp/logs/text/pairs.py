@@ -458,11 +458,13 @@ def evaluation_name(name: str) -> str:
     """Return the name that a metric has as one of evaluation; that of a counter stays.
 
     A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line; and so does a
-    set by its phase, "dev legal".
+    set by its phase, "dev legal". A learning rate is that of training wherever it stands: "test: loss=1.7 (lr 0.01)".
     """
     if phase_alone(set_of(name)) == "eval":
         return name
     known, role = canonical(name), role_of(name)
+    if known == "learning_rate":
+        return known
     if role is not None and role.statistic == "ema" and not known.startswith("eval_"):
         return f"eval_{name}"
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
