@@ -19,8 +19,8 @@ def read(folder: Path, text: str) -> Run:
 @pytest.mark.parametrize(("line", "meant"), [
     ("docs=[0..99]", {"docs_first": 0, "docs_last": 99}), ("rows 100..199", {"rows_first": 100, "rows_last": 199}),
     ("ids=(7:15)", {"ids_first": 7, "ids_last": 15}), ("docs 100–199", {"docs_first": 100, "docs_last": 199}),
-    ("ratio[min/mean/max]=0.5/1.0/1.5", {"ratio_min": 0.5, "ratio_mean": 1.0, "ratio_max": 1.5}),
-    ("ratio (min / max): 0.5 / 1.5", {"ratio_min": 0.5, "ratio_max": 1.5}),
+    ("ratio[min/mean/max]=0.5/1.0/1.5", {"ratio/min": 0.5, "ratio/mean": 1.0, "ratio/max": 1.5}),
+    ("ratio (min / max): 0.5 / 1.5", {"ratio/min": 0.5, "ratio/max": 1.5}),
     ("uniq 16 of 128", {"uniq": 0.125}), ("exact 24 out of 30", {"exact": 0.8}),
     ("reward 0.188 +- 0.392 over 128", {"reward": 0.188}),
     ("|step| asked 0.002 got 0.001", {"update_norm(asked)": 0.002, "update_norm(got)": 0.001}),

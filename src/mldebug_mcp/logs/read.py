@@ -159,12 +159,11 @@ def _with_added(run: Run, other: Run) -> Run:
     added = {
         name: series
         for name, series in other.series.items()
-        if (name not in run or (_is_constant(run[name]) and not _is_constant(series)))
-        and _adds(series, known[name], other.series)
+        if name not in run and _adds(series, known[name], other.series)
     }
     if not added:
         return run
-    renamed = {series.name for name in added for series in known[name]} | (added.keys() & run.series.keys())
+    renamed = {series.name for name in added for series in known[name]}
     segments = (
         replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
         for segment in run.segments
@@ -256,11 +255,11 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     from mldebug_mcp.logs.text.own_layout import UNNAMED
 
+    if _is_constant(series):
+        return False  # of a sentence, or a setting
     if known:
         is_whole = series.role is not None and series.role.is_whole
         return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
-    if _is_constant(series):
-        return False  # of a sentence, or a setting
     words = series.name.replace("_", " ").split()
     is_named = any(len(word) > 2 for word in words) or series.role is not None
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others

@@ -275,7 +275,7 @@ RISES_AT_ONCE = 3.0
 
 
 def _rises_at_once(value: NDArray[np.float64]) -> bool:
-    """Say whether the first record lies far below all later ones: what is learnt within it is no noise."""
+    """Say whether the first record lies far below all later ones: more than noise is learnt within it."""
     later = value[1:]
     return float(later.min()) - float(value[0]) > RISES_AT_ONCE * float(np.ptp(later))
 

@@ -74,7 +74,7 @@ _OF_NETWORKS_TOO = frozenset(
 )
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_TRAINING = frozenset({"learn", "total", "remaining"})
-_OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
+_OF_CATBOOST_ALONE = frozenset({"eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
 """What HistGradientBoosting of scikit-learn prints for each iteration."""
@@ -185,7 +185,7 @@ def boosted_trees(columns: Columns) -> str | None:
     """
     if columns.keys() >= _OF_CATBOOST:
         return _catboost(columns)
-    if columns.keys() >= _OF_CATBOOST_ALONE:
+    if columns.keys() >= _OF_CATBOOST_ALONE and not {"test", "eval_test"}.isdisjoint(columns):
         return _catboost_score(columns)
     if columns.keys() >= _OF_CATBOOST_TRAINING and "test" not in columns:
         return _catboost_training(columns)
@@ -247,9 +247,10 @@ def _catboost_score(columns: Columns) -> str:
     for old, new in (("eval_total", "elapsed"), ("eval_remaining", "eta")):
         columns[new] = columns.pop(old)
     del columns["eval_best"]  # its iteration
-    value = columns["eval_test"].values()
+    name = "eval_test" if "eval_test" in columns else "test"
+    value = columns[name].values()
     new = "eval_loss" if value[-1] < value[0] else "eval_score"
-    columns[new] = columns.pop("eval_test")
+    columns[new] = columns.pop(name)
     return f"'test' is read as the {new}"
 
 

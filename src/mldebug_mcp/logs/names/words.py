@@ -51,7 +51,7 @@ _UPDATE = regex(
     needs=("/", ":", "|", "‖", "norm("),
 )
 _OF_PART = regex(
-    r"(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇")
+    r"(?=‖|\|\||∇)(?P<bars>‖|\|\|)?(?P<gradient>∇)?(?P<part>[^\W\d_][\w.]+)(?(bars)(?:‖|\|\|))", needs=("‖", "||", "∇")
 )
 """The size of a part of a model or of its gradient, by signs alone: `‖head‖`, `∇head`. A norm may be of activations."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
@@ -91,6 +91,8 @@ def _by_symbol(name: str) -> str | None:
     part = _OF_PART.fullmatch(name)
     if part is None or not (part["bars"] or part["gradient"]):
         return name if bars else None
+    if _PART_IN_BARS.fullmatch(name) is not None:
+        return f"weight_norm/{part['part']}"
     return f"{part['part']} {'grad_norm' if part['gradient'] else 'norm'}"
 
 

@@ -494,7 +494,6 @@ _HARDER_IN_PROSE = regex(
     r"|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?\s?[:=]?\s?"
     r"\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
     re.IGNORECASE,
-    needs=("mix", "smooth", "dropout"),
 )
 """What a line says of how training rows are made harder: "mixup(beta 0.4), targets smoothed 0.1, dropout 0.4"."""
 _HARDER_ABOVE_RECORDS = 40
@@ -844,7 +843,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
 def _harder_in_prose(line: str) -> dict[str, object]:
     """Return by what share a line of prose says that labels are mixed or smoothed, or units dropped."""
     found: dict[str, object] = {}
-    for match in _HARDER_IN_PROSE.finditer(line):
+    for match in _HARDER_IN_PROSE.finditer(line) if "." in line else ():
         key = "mixup" if match["mixed"] else "label_smoothing" if match["smoothed"] else "dropout"
         found.setdefault(key, float(match["share"]))
     return found

@@ -64,7 +64,7 @@ _JOINS = frozenset({"of", "out of", "from"})
 MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
-"""A remark in brackets behind a name, of which it is no part: "facts (of 5)", "corr(judge, tokens)"."""
+"""A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
 _WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
@@ -264,6 +264,9 @@ def _ascends(spots: Sequence[_Spot]) -> bool:
     return numbers[-1] > numbers[0] and all(later >= earlier for earlier, later in pairwise(numbers))
 
 
+_OF_CLOCKS = frozenset({"d", "h", "m", "s", "ms", "min", "sec"})
+
+
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
     words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _is_phase(word)]
@@ -272,6 +275,7 @@ def _is_counter(spot: _Spot) -> bool:
     )
     return (
         (len(words) <= 1 or bool(named))
+        and spot.unit.lower() not in _OF_CLOCKS
         and not any(character in spot.text for character in ".%e")
         and not any(map(is_telling, words))
     )

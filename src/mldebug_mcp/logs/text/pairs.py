@@ -1060,7 +1060,7 @@ _ITEMS = rf"{_ITEM}(?:[,;|\s]{{1,4}}{_ITEM})"
 _GROUP_OF_LINE = regex(
     rf"(?P<indent>\s{{2,80}})(?P<head>[A-Za-z√|‖][\w()/ .|*-]{{0,60}}?)\s?:\s{{1,8}}(?P<members>{_ITEMS}{{1,39}})\s*",
     re.IGNORECASE,
-    needs=": ",
+    needs=":",
 )
 """An indented line of values under one head: "    update rms: emb 0.4 ln 0.6 head 0.8"."""
 _HEADED = regex(rf"(?P<name>[A-Za-z][\w./-]{{0,40}}+)\s?[ =:]\s?(?={NUMBER})", re.IGNORECASE)
