@@ -1133,7 +1133,6 @@ _TUPLES = regex(
     rf"\{{?\s?(?P<tuples>{_TUPLE}(?:[\s,;|]{{1,3}}{_TUPLE}){{0,15}})"
     rf"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])(?:\s?\}})?",
     re.IGNORECASE,
-    needs=("[", "("),
 )
 """Names in brackets, and as many values behind them: "ratio[min/max]=0.2/1.9", 'dev [acc, gap] {"qa": [0.7, 0.4]}'."""
 _ONE_TUPLE = regex(
@@ -1149,7 +1148,6 @@ _JOINED = regex(
     rf"(?:[\s,;|]{{1,3}}[A-Za-z][\w./-]{{0,40}}+\s?[:=]?\s?{_SLASHED}){{0,15}})"
     r"(?P<unit>\s?(?:ms|us|s|%)(?!\w))?(?![\w/])",
     re.IGNORECASE,
-    needs="/",
 )
 """Names that slashes join, and as many values: "fwd/bwd/opt: 0.1/1.9/0.3 ms", "dev acc/gap: qa 0.7/0.4, b 0.8/0.5"."""
 
@@ -1195,7 +1193,6 @@ _PART_LISTED = r"[A-Za-z][\w-]{0,20}"
 _NAMES_OF_PARTS = regex(
     rf"(?<![\w/.~-])(?P<joined>{_PART_LISTED}(?:\s?[/|]\s?{_PART_LISTED}){{2,11}})(?![\w/.])"
     rf"|[\[(](?P<listed>{_PART_LISTED}(?:,\s?{_PART_LISTED}){{2,11}})[\])]",
-    needs=("/", "|", ","),
 )
 
 
@@ -1216,7 +1213,9 @@ def named_parts(names: Sequence[str]) -> dict[str, str]:
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
     if "/" in line or "," in line:
-        line = _UNNAMED.sub(_places_named, _TUPLES.sub(_tuples_named, _JOINED.sub(_tuples_named, line)))
+        line = _JOINED.sub(_tuples_named, line) if "/" in line else line
+        line = _TUPLES.sub(_tuples_named, line) if "[" in line or "(" in line else line
+        line = _UNNAMED.sub(_places_named, line)
     line = _by_rules(_RULES, _terse(_ranks_in_brackets(_group_written_out(line))))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
