@@ -672,7 +672,9 @@ def test_sets_that_were_alike_and_part_are_not_of_two_kinds(first: float, end: f
 def test_what_clipping_leaves_is_the_bound_where_both_norms_are_logged(
     raw: str, used: str, most: float, stated: bool
 ) -> None:
-    norm = lambda step: 0.8 * (1 + 0.3 * float(NOISE[step])) + 0.5  # noqa: E731
+    def norm(step: int) -> float:
+        return 0.8 * (1 + 0.3 * float(NOISE[step])) + 0.5
+
     columns = {"train_loss": falling(4.2, 2.6, 50), raw: norm, used: lambda step: min(norm(step), most)}
     answer = diagnosed(columns, optim="sgd", learning_rate=0.1)
     assert ("steps_of_one_length" in facts(answer)) is stated
