@@ -512,13 +512,6 @@ def test_an_input_far_off_in_one_record_where_the_loss_is_too_is_a_bad_batch(
     assert ("input_far_off" in facts(diagnosed(columns))) is stated
 
 
-@pytest.mark.parametrize("name", ["val px", "eval_rows", "test/n"])
-@pytest.mark.parametrize(("grows", "stated"), [(True, True), (False, False)])
-def test_an_evaluation_that_counts_more_rows_each_time_is_never_emptied(name: str, grows: bool, stated: bool) -> None:
-    evaluated = {"eval_loss": falling(0.9, 0.1), name: lambda step: 8640 * (step // 10 if grows else 1)}
-    assert ("scored_rows_add_up" in facts(diagnosed({"loss": falling(1, 0.1)}, evaluated))) is stated
-
-
 # Columns of lists and groups: one rank, one piece of the data or one part of a model that stands out.
 
 

@@ -1828,39 +1828,3 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
         values={"passes": float(passes[0]), "train": low, "eval": late},
         steps=[float(steps[-1])],
     )
-
-
-_COUNTED_ROWS = frozenset({
-    "px", "pixels", "pixel", "rows", "row", "n", "count", "counts", "samples", "items", "examples", "scored", "total",
-    "boxes", "tokens", "frames",
-    "images", "seen",
-})  # fmt: skip
-"""Words of a number of what was scored."""
-
-
-def scored_rows_add_up(run: Run) -> Iterator[DerivedFact]:
-    """Yield that each evaluation counts the rows of all before it as well: its scores are of old answers, too."""
-    for name, series in run.series.items():
-        words, count = pieces_of(series.logged_as or name), series.finite
-        is_evaluation = any(PHASES.get(word) == "eval" for word in words)
-        if not is_evaluation or _COUNTED_ROWS.isdisjoint(words) or len(count) < LEAST_PAIRS + 1:
-            continue
-        first = float(count.value[0])
-        expected = first * np.arange(1, len(count) + 1)
-        if first < MANY_ROWS or first % 1 or not np.array_equal(count.value, expected):
-            continue
-        yield DerivedFact.model_construct(
-            fact="scored_rows_add_up",
-            text=(
-                f"{named(count)} is {figure(first)} at the first evaluation and grows by as many at each, to "
-                f"{figure(float(count.value[-1]))} at the {len(count)}th. A fixed set has as many rows each time: what "
-                "is counted is never emptied, and scores are of all answers so far."
-            ),
-            values={"first": first, "last": float(count.value[-1])},
-            steps=[float(count.step[1])],
-        )
-        return
-
-
-MANY_ROWS = 10.0
-"""Rows from which on a number is a count of them. Chosen: evaluations are numbered from one."""

@@ -35,7 +35,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     course.rate_falls_before_milestones, course.stages_explain_jumps, course.scaled_at_once, course.batch_comes_again,
     course.rows_after_resume, course.begins_anew_at_resume, course.gradients_alike,
     course.events_at_one_rank, course.input_far_off, trained.penalty_rules, policies.values_run_off,
-    policies.source_mirrored, evaluation.scored_rows_add_up, course.time_grows,
+    policies.source_mirrored, course.time_grows,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict,
     policies.writing_falls_with_pairs, policies.picks_worse_than_chance, policies.cut_ones_earn,
     policies.training_pairs_behind, policies.answers_alike,
