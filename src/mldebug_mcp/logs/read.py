@@ -84,7 +84,7 @@ _HOLDS_NO_CURVE = (
 MIN_SHARE_OF_OTHER_SETTINGS = 0.5
 """Share of records before which a setting was another, in the list of a search. Chosen: a trial keeps its settings."""
 MAX_OWN_LAYOUT_BYTES = 1024 * 1024
-"""Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per 10 MB."""
+"""Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per MB."""
 MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
 RECORD_NAME = "record"
@@ -130,15 +130,15 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     """
     from mldebug_mcp.logs.text.own_layout import read_own_layout
 
+    if run.messages if not run.series else len(run.attempts) > 1 or run.resumes:
+        return run
     builder = RunBuilder()
     builder.formats.append("text")
     if not read_own_layout(file.lines(), builder):
         return run
     other = builder.build(str(file.path))
     if not run.series:
-        return run if run.messages else _with_words_of(run, other)
-    if len(run.attempts) > 1 or run.resumes:
-        return run
+        return _with_words_of(run, other)
     if _mixes_sets(run, other):
         note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))

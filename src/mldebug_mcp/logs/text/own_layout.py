@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -355,6 +356,7 @@ def _statistic_in(label: str) -> str:
     return STATISTICS.get(label.lower(), "")
 
 
+@lru_cache(maxsize=4096)
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
     text = _REMARK.sub("", before.rstrip(" \t:=")).strip(" \t:=([{<~>")
