@@ -230,8 +230,7 @@ def _change_line(run: Run, change: Change) -> str:
 
 
 def _sheet_events_resumes(run: Run) -> list[EventFact]:
-    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
-    return [EventFact.model_construct(step=step, text="resumed") for step in steps[:MOST_STEPS]]
+    return [EventFact.model_construct(step=step, text="resumed") for step in run.restarts[:MOST_STEPS]]
 
 
 def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
@@ -411,7 +410,7 @@ def _attempt(attempt: Attempt) -> str:
 
 
 def _resumes(run: Run) -> list[str]:
-    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
+    steps = run.restarts
     if not steps:
         return []
     shown = ", ".join(figure(step) for step in steps[:8]) + (", …" if len(steps) > 8 else "")

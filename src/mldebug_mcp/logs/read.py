@@ -187,6 +187,10 @@ def _is_constant(series: Series) -> bool:
     return len(set(series.value.tolist())) < 2
 
 
+def _has_values_of(series: Series, other: Series) -> bool:
+    return np.array_equal(series.value, other.value, equal_nan=True)
+
+
 def _has_all_of(run: Run, other: Run) -> bool:
     """Say whether another reading has all that moves in a run, under whatever names."""
     return any(map(is_telling, other.series)) and all(
@@ -211,7 +215,7 @@ def _at_steps_of(run: Run, other: Run) -> Run:
     places: dict[float, float] = {}
     for series in other.series.values():
         for own in run.series.values():
-            if len(set(own.value.tolist())) > 1 and np.array_equal(own.value, series.value, equal_nan=True):
+            if not _is_constant(own) and _has_values_of(own, series):
                 for at, step in zip(series.step.tolist(), own.step.tolist(), strict=True):
                     if places.setdefault(at, step) != step:
                         return none
@@ -228,19 +232,13 @@ def _at_steps_of(run: Run, other: Run) -> Run:
 
 def _alike(series: Series, others: Iterable[Series]) -> list[Series]:
     """Return the metrics that have the same values at the same steps."""
-    return [
-        other
-        for other in others
-        if np.array_equal(other.value, series.value, equal_nan=True) and np.array_equal(other.step, series.step)
-    ]
+    return [other for other in others if _has_values_of(other, series) and np.array_equal(other.step, series.step)]
 
 
 def _is_shifted(run: Run, other: Run) -> bool:
     """Say whether a metric has the same values at other steps: the count stands below what it counts."""
     return any(
-        len(set(own.value.tolist())) > 1
-        and np.array_equal(own.value, series.value, equal_nan=True)
-        and not np.array_equal(own.step, series.step)
+        not _is_constant(own) and _has_values_of(own, series) and not np.array_equal(own.step, series.step)
         for own in run.series.values()
         for series in other.series.values()
     )
@@ -253,7 +251,7 @@ def _is_settled(name: str) -> bool:
 
 def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series]) -> bool:
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
-    from mldebug_mcp.logs.text.own_layout import UNNAMED
+    from mldebug_mcp.logs.text.own_layout import NUMBERED
 
     if _is_constant(series):
         return False  # of a sentence, or a setting
@@ -263,7 +261,7 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
     words = series.name.replace("_", " ").split()
     is_named = any(len(word) > 2 for word in words) or series.role is not None
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
-    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [UNNAMED.strip()]
+    return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [NUMBERED.strip()]
 
 
 def _are_trials(run: Run) -> bool:

@@ -461,6 +461,11 @@ class Run:
         """The smallest step logged, 0 for an empty run."""
         return min((float(step.min()) for step in self._axes()), default=0.0)
 
+    @property
+    def restarts(self) -> tuple[float, ...]:
+        """First steps behind a resume, in order: one that a line states, or one from which steps come again."""
+        return tuple(sorted({*self.resumes, *(segment.first_step for segment in self.segments[1:])}))
+
     def _axes(self) -> Iterable[Floats]:
         """Return the steps of all metrics; those of the same records share one array, which is returned once."""
         return {id(series.step): series.step for series in self.series.values() if len(series)}.values()

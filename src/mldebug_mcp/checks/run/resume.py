@@ -126,6 +126,12 @@ def restart_of_data(run: Run) -> tuple[float, float, float] | None:
     return None
 
 
+def restarts_of(run: Run) -> list[float]:
+    """Return the first steps behind a resume, in order: of the run, or of its data alone."""
+    restart = restart_of_data(run)
+    return sorted({*run.restarts, *(() if restart is None else restart[:1])})
+
+
 def joins_of(run: Run) -> tuple[Join, ...]:
     """Return the joins of a run with enough of the loss on either side, in order, those with a gap last."""
     if "loss" not in run:
@@ -153,9 +159,7 @@ def _stated_joins(run: Run) -> Iterator[Join]:
     """Yield the joins that the log states in words, or by data that start over, where its steps just go on."""
     if len(run.segments) > 1 or len(run.resumes) > MAX_REPORTED_RESUMES:
         return
-    restart = restart_of_data(run)
-    steps = run.resumes if restart is None else sorted({*run.resumes, restart[0]})
-    for step in steps:
+    for step in restarts_of(run):
         if (join := _joined_at(run, step, is_logged=True)) is not None:
             yield join
 

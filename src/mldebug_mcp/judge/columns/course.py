@@ -32,7 +32,7 @@ from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.data_order import MIN_HARD_PLACE_SPREADS, MIN_RECORDS_FOR_PASS, batches_recur
 from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
-from mldebug_mcp.checks.run.resume import restart_of_data
+from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
 from mldebug_mcp.core.arrays import median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex
@@ -1054,10 +1054,7 @@ _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
 
 def around_resumes(run: Run) -> Iterator[DerivedFact]:
     """Yield what rate, scale, loss, gradient norm, counters and pace are before and after a resume, in one line."""
-    restart = restart_of_data(run)
-    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
-    steps |= set() if restart is None else {restart[0]}
-    for step in sorted(steps)[:MOST_RESUMES]:
+    for step in restarts_of(run)[:MOST_RESUMES]:
         pace = next((quantity for quantity in _PACE if _sides(run, quantity, step)), Quantity.STEP_TIME)
         wanted = (*_STATE, *_UPDATES, Quantity.LOSS, Quantity.GRADIENT_NORM, *_COUNTS, pace)
         sides = {quantity: pair for quantity in wanted if (pair := _sides(run, quantity, step)) is not None}
@@ -1103,13 +1100,11 @@ def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
     So does what an optimizer holds, or the length of its updates, where it is made anew. The name says nothing. Not
     this where a new process begins it anew anyway, or it counts.
     """
-    restart = restart_of_data(run)
-    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
-    steps |= set() if restart is None else {restart[0]}
+    steps = restarts_of(run)
     for name, series in run.series.items() if run.kind not in POLICIES else ():
         if series.role is not None or not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(name)):
             continue
-        for step in sorted(steps)[:MOST_RESUMES]:
+        for step in steps[:MOST_RESUMES]:
             before, after = (
                 series.finite.where(series.finite.step < step),
                 series.finite.where(series.finite.step >= step),
@@ -1193,7 +1188,7 @@ def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
 
     Not this where a pass begins anew there, or steps that were lost are made again.
     """
-    starts = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
+    starts = run.restarts
     for series in (_rows_named(column) for column in run.series.values()):
         if series is None:
             continue
@@ -1310,11 +1305,10 @@ def state_begins_anew(run: Run) -> Iterator[DerivedFact]:
     """
     if run.kind in POLICIES:
         return
-    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
     for name, series in run.series.items():
         if series.role is not None or _OF_OPTIMIZER.isdisjoint(pieces_of(name)):
             continue
-        for step in steps[:MOST_RESUMES]:
+        for step in run.restarts[:MOST_RESUMES]:
             before, after = _around(run, series.finite, step) or (series, series)
             old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
             if before is after or len(new) < LEAST_PAIRS or not (old > 0).all() or not (new > 0).all():
@@ -1342,9 +1336,8 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
     step = float(run["eval_loss"].step[0])
-    resumes = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
-    if step in resumes or moved is None or moved[2] < 0 or moved[1] < moved[0]:
+    if step in run.restarts or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
     yield DerivedFact.model_construct(
         fact="moves_at_event",

@@ -609,14 +609,9 @@ MOST_WORDS = 5
 _SURE, _ERRORS, _VAGUE = (
     lexicon.all_of(lexicon.METRICS[name]) for name in ("own_losses", "own_errors", "own_vague_losses")
 )
-
-_SURE, _ERRORS, _VAGUE = (
-    lexicon.all_of(lexicon.METRICS[name]) for name in ("own_losses", "own_errors", "own_vague_losses")
-)
 _LETTERS = lexicon.all_of(lexicon.METRICS["own_letters_of_a_loss"])
 _LETTERS_IN_WORDS = frozenset(letter.lower() for letter in _LETTERS)
 _OF_LOSSES = lexicon.NAMED_LOSSES | _SURE | _ERRORS | _VAGUE
-_SCORES, _VAGUE_SCORES = (lexicon.all_of(lexicon.METRICS[name]) for name in ("own_scores", "own_vague_scores"))
 _SCORES, _VAGUE_SCORES = (lexicon.all_of(lexicon.METRICS[name]) for name in ("own_scores", "own_vague_scores"))
 _OPPONENTS = frozenset({"d", "g", "discriminator", "generator", "real", "fake"})
 _NOT_OF_A_LOSS = (

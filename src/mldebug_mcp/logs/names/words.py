@@ -127,8 +127,6 @@ _FIRST_LOADER = ["data", "load", "index", "0"]
 
 PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
 
-PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
-
 
 @dataclass(slots=True)
 class Words:

@@ -101,7 +101,7 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
-UNNAMED = "number "
+NUMBERED = "number "
 """How numbers without words are numbered where a line has several."""
 _CLOCK = regex(r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?|\d{4}-\d\d-\d\d")
 
@@ -138,7 +138,7 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     if not counting:
         return False
     records = list(_records(_with_sets(read), counting))
-    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(UNNAMED)}
+    names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(NUMBERED)}
     if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
         return False
     for unit, step, values in records:
@@ -306,7 +306,7 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
             row = {_whole_name("", name, 0, spot.text): spot.number for name, spot in zip(columns, spots, strict=False)}
             named = row if is_row else _named(line.heading, spots, line.in_brackets)
             values |= {
-                f"{UNNAMED}1" if name == _BARE and line.shape not in counting else name: number
+                f"{NUMBERED}1" if name == _BARE and line.shape not in counting else name: number
                 for name, number in named.items()
             }
     if step is not None and values:
@@ -325,7 +325,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
         if name := spot.behind or (spot.unit if "/" in spot.unit else new_label if new_label in _JOINS else ""):
             found.setdefault(name, []).append(spot)
             continue
-        statistic = "std" if _SPREAD.search(spot.before) else _statistic_in(new_label)
+        statistic = "std" if _SPREAD.search(spot.before) else STATISTICS.get(new_label.lower(), "")
         label = "" if spot.before.strip() == "]" else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
@@ -347,13 +347,8 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
             values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
-        values[_BARE if is_alone else f"{UNNAMED}{place}"] = spot.number
+        values[_BARE if is_alone else f"{NUMBERED}{place}"] = spot.number
     return values
-
-
-def _statistic_in(label: str) -> str:
-    """Return the statistic that a label is, "mean"; "" for other labels."""
-    return STATISTICS.get(label.lower(), "")
 
 
 @lru_cache(maxsize=4096)
@@ -376,7 +371,7 @@ def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
         is_share = text.endswith("%") or (place > 0 and text.startswith(("0.", "1.0")))
         is_loss_of_phase = place == 0 and len(measured.split()) <= MAX_WORDS_OF_SET
-        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" {UNNAMED}{place + 1}"
+        measured += " accuracy" if is_share else " loss" if is_loss_of_phase else f" {NUMBERED}{place + 1}"
     elif place:
         measured += f" {place + 1}"
     return f"{known} {measured.strip()}".strip()
