@@ -17,6 +17,7 @@ from mldebug_mcp.checks.run.data_order import epochs_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
+from mldebug_mcp.judge.columns import derived_fact
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
@@ -144,10 +145,10 @@ def pass_pattern(run: Run) -> DerivedFact | None:
     elif len(ranks):
         parts.append(f"the rank correlation of the loss with the position in the pass is {mean:.2f}")
     source = "the epoch that is logged" if "epoch" in run else "the settings"
-    return DerivedFact.model_construct(
-        fact=AT_EVERY_EPOCH,
-        text=f"{'. '.join(map(capitalised, parts))}. Passes are known from {source}.",
-        values=values,
+    return derived_fact(
+        AT_EVERY_EPOCH,
+        f"{'. '.join(map(capitalised, parts))}. Passes are known from {source}.",
+        values,
         steps=loss.step[used][:20].tolist(),
     )
 
@@ -370,7 +371,7 @@ def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> Derived
     elif right is not None and wrong is not None and wrong[0] > right[1]:
         sentences.append("most of them are too hard: easier prompts, or a reward for part of the way, would teach more")
     text = " ".join(f"{capitalised(sentence)}." for sentence in sentences)
-    return DerivedFact.model_construct(fact=WASTED, text=text, values=values)
+    return derived_fact(WASTED, text, values)
 
 
 def _between(bounds: tuple[float, float]) -> str:
@@ -602,7 +603,7 @@ def entropy_runs_out(run: Run) -> DerivedFact | None:
         else:
             text += f" That is {'before' if high < plan.planned else 'after'} {end}."
     values = {"step": step, "low": low, "high": high, "start": start, "now": now}
-    return DerivedFact.model_construct(fact=RUNS_OUT, text=text, values=values, steps=[step])
+    return derived_fact(RUNS_OUT, text, values, at=step)
 
 
 class _Course(NamedTuple):

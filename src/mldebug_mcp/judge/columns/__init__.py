@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs import Run, Series
@@ -11,6 +11,7 @@ from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.models.diagnosis import DerivedFact
 
 # The columns of a run as facts look at them: by their quantity, finite, and by the name in the log.
 
@@ -26,6 +27,23 @@ LEAST_PAIRS = 3
 """Evaluations that are compared at least. Chosen: two may agree by chance."""
 MIN_LEARNING_FALL_SHARE = 0.3
 """Share by which what learns falls at least. Chosen."""
+
+
+def derived_fact(
+    fact: str,
+    text: str,
+    values: Mapping[str, float] | None = None,
+    *,
+    at: float | None = None,
+    steps: Iterable[float] = (),
+) -> DerivedFact:
+    """Return a fact of some id in a sentence or two, with the numbers behind it and the step, or the steps, of note."""
+    return DerivedFact.model_construct(
+        fact=fact,
+        text=text,
+        values={name: float(value) for name, value in (values or {}).items()},
+        steps=[float(step) for step in (steps if at is None else (at,))],
+    )
 
 
 def named(series: Series) -> str:

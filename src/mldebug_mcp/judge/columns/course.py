@@ -45,6 +45,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     both_losses,
     columns_of,
+    derived_fact,
     from_to,
     named,
     tail,
@@ -98,15 +99,13 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
         series, step, records = frozen[0]
         more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
         moved = loss.value[loss.step >= step].tolist()
-        yield DerivedFact.model_construct(
-            fact="frozen_while_loss_halves" if _halves(run, series) else "frozen",
-            text=(
-                f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
-                f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
-                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows.{_averaged(run, series)}"
-            ),
-            values={"value": float(series.value[-1]), "records": float(records)},
-            steps=[step],
+        yield derived_fact(
+            "frozen_while_loss_halves" if _halves(run, series) else "frozen",
+            f"{named(series)} is exactly {figure(series.value[-1])} in the last {records} of its "
+            f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
+            f"to {figure(moved[-1])}{more}. New weights give other answers to some rows.{_averaged(run, series)}",
+            {"value": series.value[-1], "records": records},
+            at=step,
         )
 
 
@@ -136,8 +135,8 @@ def _averaged(run: Run, frozen: Series) -> str:
     if (trained := next(moving, None)) is None:
         return ""
     return (
-        f" In these evaluations {named(trained)} goes from {figure(float(trained.value[0]))} to "
-        f"{figure(float(trained.value[-1]))}: the averaged weights are not updated, or not those that are evaluated."
+        f" In these evaluations {named(trained)} goes from {figure(trained.value[0])} to "
+        f"{figure(trained.value[-1])}: the averaged weights are not updated, or not those that are evaluated."
     )
 
 
@@ -173,14 +172,12 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
     if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
         return
-    yield DerivedFact.model_construct(
-        fact="one_jump_a_pass",
-        text=(
-            f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
-            f"random that has a chance of {figure(chance)}; the same rows come once in each pass."
-        ),
-        values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
-        steps=[float(at[0])],
+    yield derived_fact(
+        "one_jump_a_pass",
+        f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+        f"random that has a chance of {figure(chance)}; the same rows come once in each pass.",
+        {"jumps": len(at), "passes": count, "chance": chance},
+        at=at[0],
     )
 
 
@@ -195,14 +192,12 @@ def whole_order_recurs(run: Run) -> Iterator[DerivedFact]:
     hardest = None if recur is None else recur.values.get("hardest")
     if recur is None or hardest is None or hardest >= MIN_HARD_PLACE_SPREADS:
         return
-    yield DerivedFact.model_construct(
-        fact="whole_order_recurs",
-        text=(
-            f"{recur.summary}. The hardest place of that stretch is {figure(hardest)} spreads above the median of all "
-            "places: the whole order comes again, not a few bad rows in it."
-        ),
-        values={"hardest": hardest, **recur.values},
-        steps=list(recur.steps),
+    yield derived_fact(
+        "whole_order_recurs",
+        f"{recur.summary}. The hardest place of that stretch is {figure(hardest)} spreads above the median of all "
+        "places: the whole order comes again, not a few bad rows in it.",
+        {"hardest": hardest, **recur.values},
+        steps=recur.steps,
     )
 
 
@@ -245,16 +240,14 @@ def piece_stands_out(run: Run) -> Iterator[DerivedFact]:
         usual = row_medians(others.T)
         if float(own.min()) <= float(others.max()) or not np.all(own > TIMES_OTHER_PIECES * usual):
             continue
-        yield DerivedFact.model_construct(
-            fact="piece_stands_out",
-            text=(
-                f"{named(pieces[at])} is {from_to(own)} in all {len(own)} records. None of the other {len(others)} of "
-                f"{name} is ever above {figure(float(others.max()))}; their median goes from "
-                f"{figure(float(usual[0]))} to {figure(float(usual[-1]))}. Harder rows are learnt with the rest; rows "
-                "that cannot be learnt, such as damaged ones, stay where they are."
-            ),
-            values={"place": float(pieces[at].name.rpartition("/")[2]), "pieces": float(len(pieces))},
-            steps=[float(pieces[at].step[0])],
+        yield derived_fact(
+            "piece_stands_out",
+            f"{named(pieces[at])} is {from_to(own)} in all {len(own)} records. None of the other {len(others)} of "
+            f"{name} is ever above {figure(others.max())}; their median goes from "
+            f"{figure(usual[0])} to {figure(usual[-1])}. Harder rows are learnt with the rest; rows "
+            "that cannot be learnt, such as damaged ones, stay where they are.",
+            {"place": float(pieces[at].name.rpartition("/")[2]), "pieces": len(pieces)},
+            at=pieces[at].step[0],
         )
         return
 
@@ -296,16 +289,14 @@ def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
         if jumps[most] < TIMES_ITS_UPDATE or not steady:
             continue
         part, at = parts[most], int(np.argmax(parts[most].value))
-        yield DerivedFact.model_construct(
-            fact="update_of_a_part_jumps",
-            text=(
-                f"{named(part)} is {figure(float(part.value[at]))} at {run.place(part.step[at])}, "
-                f"{figure(jumps[most])} times its median before, while {named(steady[0])} stays within "
-                f"{from_to(steady[0].value)}. A learning rate makes all updates larger; one part alone takes such "
-                "steps where what divides them lags behind its gradient."
-            ),
-            values={"times": jumps[most]},
-            steps=[float(part.step[at])],
+        yield derived_fact(
+            "update_of_a_part_jumps",
+            f"{named(part)} is {figure(part.value[at])} at {run.place(part.step[at])}, "
+            f"{figure(jumps[most])} times its median before, while {named(steady[0])} stays within "
+            f"{from_to(steady[0].value)}. A learning rate makes all updates larger; one part alone takes such "
+            "steps where what divides them lags behind its gradient.",
+            {"times": jumps[most]},
+            at=part.step[at],
         )
         return
 
@@ -348,16 +339,14 @@ def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
         return
     at = int(np.argmax(np.where(off, apart, 0)))
     step = float(score.step[-MOST_RECORDS:][at + RECORDS_PER_SIDE])
-    yield DerivedFact.model_construct(
-        fact="rows_of_a_batch_alike",
-        text=(
-            f"{named(score)} is far from the records before and after in {off.sum()} of {len(share)} records: "
-            f"{figure(float(inner[at]))} at {run.place(step)}, next to {figure(float(level[at]))}. The share of "
-            f"{figure(rows)} rows that are drawn at random is off by {figure(float(error[at]))} or so. Rows of one "
-            "batch are alike: they come in an order, or some are unlike all others."
-        ),
-        values={"records": float(off.sum()), "share": float(inner[at]), "level": float(level[at])},
-        steps=[step],
+    yield derived_fact(
+        "rows_of_a_batch_alike",
+        f"{named(score)} is far from the records before and after in {off.sum()} of {len(share)} records: "
+        f"{figure(inner[at])} at {run.place(step)}, next to {figure(level[at])}. The share of "
+        f"{figure(rows)} rows that are drawn at random is off by {figure(error[at])} or so. Rows of one "
+        "batch are alike: they come in an order, or some are unlike all others.",
+        {"records": off.sum(), "share": inner[at], "level": level[at]},
+        at=step,
     )
 
 
@@ -393,14 +382,12 @@ def labels_in_order(run: Run) -> Iterator[DerivedFact]:
         deviation = math.sqrt((expected - 1) * (expected - 2) / (high + low - 1))
         if expected - stretches < TOO_FEW_STRETCHES * deviation:
             continue
-        yield DerivedFact.model_construct(
-            fact="labels_in_order",
-            text=(
-                f"{named(series)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
-                f"{stretches} stretches of its {len(level)} records. Of batches that are drawn at random there are "
-                f"about {figure(expected)}: labels come in an order."
-            ),
-            values={"stretches": float(stretches), "expected": expected},
+        yield derived_fact(
+            "labels_in_order",
+            f"{named(series)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
+            f"{stretches} stretches of its {len(level)} records. Of batches that are drawn at random there are "
+            f"about {figure(expected)}: labels come in an order.",
+            {"stretches": stretches, "expected": expected},
         )
         return
 
@@ -451,17 +438,14 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), float(usual.max()))
         if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, float(loss.step[highest])):
             continue
-        yield DerivedFact.model_construct(
-            fact="worse_for_a_stretch",
-            text=(
-                f"{named(evaluation)} is {figure(before)} at {figure(float(evaluation.step[last]))}, {figure(high)} at "
-                f"{figure(float(evaluation.step[worst]))} and {figure(after)} again later. {named(loss)} goes from "
-                f"about {figure(median(earlier))} to {figure(float(loss.value[highest]))} at "
-                f"{run.place(float(loss.step[highest]))}. Rows that contradict the others do that, or an "
-                "update that is far too large."
-            ),
-            values={"before": before, "worst": high, "after": after},
-            steps=[float(loss.step[highest])],
+        yield derived_fact(
+            "worse_for_a_stretch",
+            f"{named(evaluation)} is {figure(before)} at {figure(evaluation.step[last])}, {figure(high)} at "
+            f"{figure(evaluation.step[worst])} and {figure(after)} again later. {named(loss)} goes from about "
+            f"{figure(median(earlier))} to {figure(loss.value[highest])} at {run.place(loss.step[highest])}. Rows "
+            "that contradict the others do that, or an update that is far too large.",
+            {"before": before, "worst": high, "after": after},
+            at=loss.step[highest],
         )
         return
 
@@ -525,15 +509,13 @@ def growing(run: Run) -> Iterator[DerivedFact]:
             if adds_up
             else ""
         )
-        yield DerivedFact.model_construct(
-            fact="norm_adds_up" if adds_up else "norm_grows",
-            text=(
-                f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
-                f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
-                f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
-                " from step to step grows."
-            ),
-            values={"from": first, "to": last, "order": ordered},
+        yield derived_fact(
+            "norm_adds_up" if adds_up else "norm_grows",
+            f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
+            f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
+            f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
+            " from step to step grows.",
+            {"from": first, "to": last, "order": ordered},
         )
 
 
@@ -560,14 +542,12 @@ def gradients_alike(run: Run) -> Iterator[DerivedFact]:
         angle = series.finite
         if not is_named or len(angle) < MIN_RECORDS_FOR_LEVEL or median(angle.value) < ALIKE_GRADIENTS:
             continue
-        yield DerivedFact.model_construct(
-            fact="gradients_alike",
-            text=(
-                f"{named(angle)} is about {figure(median(angle.value))} in {len(angle)} records, while "
-                f"{named(loss)} differs from record to record by {percent(_scatters(loss))}. Gradients of fresh rows "
-                "differ as their losses do; a sum that is carried from step to step hardly turns."
-            ),
-            values={"cosine": median(angle.value)},
+        yield derived_fact(
+            "gradients_alike",
+            f"{named(angle)} is about {figure(median(angle.value))} in {len(angle)} records, while "
+            f"{named(loss)} differs from record to record by {percent(_scatters(loss))}. Gradients of fresh rows "
+            "differ as their losses do; a sum that is carried from step to step hardly turns.",
+            {"cosine": median(angle.value)},
         )
         return
 
@@ -603,15 +583,13 @@ def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
             if np.array_equal(other.step, at.step)
         ]  # fmt: skip
         shown = f", with {named(beyond[0])} of {from_to(beyond[0].value)}" if beyond else ""
-        yield DerivedFact.model_construct(
-            fact="events_at_one_rank",
-            text=(
-                f"{named(at)} is {figure(rank)} in all {len(at)} events{shown}, of {ranks} ranks. By chance all are at "
-                f"one rank once in {figure(float(ranks) ** (len(at) - 1))} times: what differs is the machine, not the "
-                "rows."
-            ),
-            values={"rank": rank, "events": float(len(at)), "ranks": float(ranks)},
-            steps=[float(at.step[0])],
+        yield derived_fact(
+            "events_at_one_rank",
+            f"{named(at)} is {figure(rank)} in all {len(at)} events{shown}, of {ranks} ranks. By chance all are at "
+            f"one rank once in {figure(float(ranks) ** (len(at) - 1))} times: what differs is the machine, not the "
+            "rows.",
+            {"rank": rank, "events": len(at), "ranks": ranks},
+            at=at.step[0],
         )
         return
 
@@ -646,15 +624,13 @@ def input_far_off(run: Run) -> Iterator[DerivedFact]:
         if not moved:
             continue
         result = moved[0].value[moved[0].step == step]
-        yield DerivedFact.model_construct(
-            fact="input_far_off",
-            text=(
-                f"{named(extreme)} is {figure(float(size[at]))} at {run.place(step)} and {figure(float(others.max()))} "
-                f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(float(result[0]))} "
-                f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others."
-            ),
-            values={"size": float(size[at]), "others": float(others.max())},
-            steps=[step],
+        yield derived_fact(
+            "input_far_off",
+            f"{named(extreme)} is {figure(size[at])} at {run.place(step)} and {figure(others.max())} "
+            f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(result[0])} "
+            f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others.",
+            {"size": size[at], "others": others.max()},
+            at=step,
         )
         return
 
@@ -697,16 +673,14 @@ def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
     is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
     if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
         return
-    yield DerivedFact.model_construct(
-        fact="norm_rises_in_each_pass",
-        text=(
-            f"{named(norm)} is {figure(math.exp(median(rises)))} times as large in the later half of a pass over the "
-            f"data as at its beginning (median), and rises in {int((rises > 0).sum())} of {len(rises)} passes. Each "
-            f"begins low again, and {named(loss)} shows none of it. Gradients of fresh rows know of no pass; a sum "
-            "that is cleared once in a pass grows within it."
-        ),
-        values={"times": math.exp(median(rises)), "passes": float(len(rises))},
-        steps=[float(norm.step[0])],
+    yield derived_fact(
+        "norm_rises_in_each_pass",
+        f"{named(norm)} is {figure(math.exp(median(rises)))} times as large in the later half of a pass over the "
+        f"data as at its beginning (median), and rises in {int((rises > 0).sum())} of {len(rises)} passes. Each "
+        f"begins low again, and {named(loss)} shows none of it. Gradients of fresh rows know of no pass; a sum "
+        "that is cleared once in a pass grows within it.",
+        {"times": math.exp(median(rises)), "passes": len(rises)},
+        at=norm.step[0],
     )
 
 
@@ -760,16 +734,14 @@ def norm_rises_with_batch(run: Run) -> Iterator[DerivedFact]:
         ):
             continue
         shown = [(figure(jump[0]), figure(jump[1])) for jump in jumps if jump is not None]
-        yield DerivedFact.model_construct(
-            fact="norm_rises_with_batch",
-            text=(
-                f"{named(norm)} goes from about "
-                f"{', and from '.join(f'{low} to {high}' for low, high in shown)} where {named(column)} steps up, at "
-                f"{run.step_name}s {', '.join(map(figure, column.step[at].tolist()))} ({from_to(column.value)}). The "
-                "mean over more rows has a gradient as large or smaller; a sum grows with them."
-            ),
-            values={"stages": float(len(at))},
-            steps=[float(column.step[at[0]])],
+        yield derived_fact(
+            "norm_rises_with_batch",
+            f"{named(norm)} goes from about "
+            f"{', and from '.join(f'{low} to {high}' for low, high in shown)} where {named(column)} steps up, at "
+            f"{run.step_name}s {', '.join(map(figure, column.step[at].tolist()))} ({from_to(column.value)}). The "
+            "mean over more rows has a gradient as large or smaller; a sum grows with them.",
+            {"stages": len(at)},
+            at=column.step[at[0]],
         )
         return
 
@@ -835,14 +807,12 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
     if others:
         steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
         shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
-    yield DerivedFact.model_construct(
-        fact="time_grows",
-        text=(
-            f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
-            f"records){shown}. What a step does there is more each time: a list, a graph or hooks that pile up."
-        ),
-        values={"from": float(courses[name][0]), "to": float(courses[name][-1])},
-        steps=[float(times[name].step[0])],
+    yield derived_fact(
+        "time_grows",
+        f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
+        f"records){shown}. What a step does there is more each time: a list, a graph or hooks that pile up.",
+        {"from": courses[name][0], "to": courses[name][-1]},
+        at=times[name].step[0],
     )
 
 
@@ -862,7 +832,7 @@ def _has_pace(run: Run, times: Mapping[str, Series]) -> bool:
 
 
 def _first_to_last(course: Floats) -> str:
-    return f"{figure(float(course[0]))} to {figure(float(course[-1]))}"
+    return f"{figure(course[0])} to {figure(course[-1])}"
 
 
 def _seconds_of(time: Series) -> float:
@@ -941,16 +911,13 @@ def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
         rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(TIMES_ITS_LEVEL * level, LAST_TIMES * last[-2])
         if not rises or not len(losses) or losses[-1] > losses[0]:
             continue
-        yield DerivedFact.model_construct(
-            fact="norm_runs_away",
-            text=(
-                f"{named(series)} is {', '.join(map(figure, last.tolist()))} in the last finite records, and not "
-                f"finite from {run.place(there)} on; its level before was {figure(level)}. {named(loss)} is "
-                f"{figure(float(losses[-1]))} there, not above its start. Nothing clips the gradient, which grows ever "
-                "faster first."
-            ),
-            values={"level": level, "last": float(last[-1])},
-            steps=[there],
+        yield derived_fact(
+            "norm_runs_away",
+            f"{named(series)} is {', '.join(map(figure, last.tolist()))} in the last finite records, and not finite "
+            f"from {run.place(there)} on; its level before was {figure(level)}. {named(loss)} is {figure(losses[-1])} "
+            "there, not above its start. Nothing clips the gradient, which grows ever faster first.",
+            {"level": level, "last": last[-1]},
+            at=there,
         )
         return
 
@@ -976,15 +943,13 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
     is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
     if not is_huge or is_past_start(run, step):
         return
-    yield DerivedFact.model_construct(
-        fact="norm_huge_at_start",
-        text=(
-            f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
-            "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
-            "the layers or the time steps."
-        ),
-        values={"norm": first, "loss": began},
-        steps=[step],
+    yield derived_fact(
+        "norm_huge_at_start",
+        f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
+        "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
+        "the layers or the time steps.",
+        {"norm": first, "loss": began},
+        at=step,
     )
 
 
@@ -1012,15 +977,13 @@ def norm_grows_backwards(run: Run) -> Iterator[DerivedFact]:
         return
     if any(norm_huge_at_start(run)):
         return
-    yield DerivedFact.model_construct(
-        fact="norm_grows_backwards",
-        text=(
-            f"in the first records {layers[0].name} is {figure(norms[0])}, {layers[1].name} {figure(norms[1])} and "
-            f"{layers[-1].name} {figure(norms[-1])}: the gradient grows from layer to layer on its way back to the "
-            "input. A sound start keeps layers within ten times of one another."
-        ),
-        values={"first": float(norms[0]), "last": float(norms[-1]), "layers": float(len(layers))},
-        steps=[float(loss.step[0])],
+    yield derived_fact(
+        "norm_grows_backwards",
+        f"in the first records {layers[0].name} is {figure(norms[0])}, {layers[1].name} {figure(norms[1])} and "
+        f"{layers[-1].name} {figure(norms[-1])}: the gradient grows from layer to layer on its way back to the "
+        "input. A sound start keeps layers within ten times of one another.",
+        {"first": norms[0], "last": norms[-1], "layers": len(layers)},
+        at=loss.step[0],
     )
 
 
@@ -1067,14 +1030,12 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
         moved = [named(sides[quantity][0]) for quantity in off_course]
         off = f" Off course: {', '.join(moved)}." if moved else ""
         rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
-        yield DerivedFact.model_construct(
-            fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
-            text=(
-                f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "
-                f"{'; '.join(lines)}.{off} A whole state goes on where it was."
-            ),
-            values={"moved": float(len(moved))},
-            steps=[step],
+        yield derived_fact(
+            "rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
+            f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "
+            f"{'; '.join(lines)}.{off} A whole state goes on where it was.",
+            {"moved": len(moved)},
+            at=step,
         )
         if not moved:
             return
@@ -1123,16 +1084,14 @@ def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
             as_first = np.abs(new / first - 1).max() <= ALIKE_START
             if moves > MOST_CALM or apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
                 continue
-            yield DerivedFact.model_construct(
-                fact="begins_anew_at_resume",
-                text=(
-                    f"{named(series)} is {from_to(old)} in the {len(old)} records before the resume at "
-                    f"{run.place(step)}, and {', '.join(map(figure, new.tolist()))} in the first after it: as in the "
-                    f"first of the run, {', '.join(map(figure, first.tolist()))}. What is restored goes on where it "
-                    "was; averages that an optimizer begins anew do this."
-                ),
-                values={"before": float(old[-1]), "after": float(new[0]), "first": float(first[0])},
-                steps=[step],
+            yield derived_fact(
+                "begins_anew_at_resume",
+                f"{named(series)} is {from_to(old)} in the {len(old)} records before the resume at "
+                f"{run.place(step)}, and {', '.join(map(figure, new.tolist()))} in the first after it: as in the "
+                f"first of the run, {', '.join(map(figure, first.tolist()))}. What is restored goes on where it "
+                "was; averages that an optimizer begins anew do this.",
+                {"before": old[-1], "after": new[0], "first": first[0]},
+                at=step,
             )
             return
 
@@ -1154,16 +1113,14 @@ def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]]
         if len(new) < LEAST_PAIRS or len(old) < LEAST_PAIRS or (not is_longer and not is_shorter):
             continue
         by_rate = ", each divided by its learning rate" if rates is not None else ""
-        yield DerivedFact.model_construct(
-            fact="updates_jump_at_resume",
-            text=(
-                f"{named(before)} is {from_to(before.value[-RECORDS_BEFORE_EVENT:])} in the records before the resume "
-                f"at {run.place(step)} and {', '.join(map(figure, after.value[:SHOWN_AFTER].tolist()))} in the first "
-                f"after it: {figure(times)} times as long{by_rate}, and {figure(later)} times a few records later. An "
-                "optimizer whose averages begin at zero makes such updates; one that goes on makes none."
-            ),
-            values={"times": times, "later": later},
-            steps=[step],
+        yield derived_fact(
+            "updates_jump_at_resume",
+            f"{named(before)} is {from_to(before.value[-RECORDS_BEFORE_EVENT:])} in the records before the resume "
+            f"at {run.place(step)} and {', '.join(map(figure, after.value[:SHOWN_AFTER].tolist()))} in the first "
+            f"after it: {figure(times)} times as long{by_rate}, and {figure(later)} times a few records later. An "
+            "optimizer whose averages begin at zero makes such updates; one that goes on makes none.",
+            {"times": times, "later": later},
+            at=step,
         )
         return
 
@@ -1203,14 +1160,12 @@ def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
         if again <= began or (round(passes) and abs(passes - round(passes)) < PASS_TOLERANCE * round(passes)):
             continue
         shown = ", ".join(map(figure, series.value[at : at + ROWS_IN_A_ROW].tolist()))
-        yield DerivedFact.model_construct(
-            fact="rows_after_resume",
-            text=(
-                f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order "
-                f"from {run.place(began)} on. Rows that were trained on come again in mid-pass, before others come."
-            ),
-            values={"began": began, "again": again},
-            steps=[again],
+        yield derived_fact(
+            "rows_after_resume",
+            f"{named(series)} is {shown} in the records from {run.place(again)} on, and the same in this order "
+            f"from {run.place(began)} on. Rows that were trained on come again in mid-pass, before others come.",
+            {"began": began, "again": again},
+            at=again,
         )
         return
 
@@ -1269,7 +1224,7 @@ def _around(run: Run, found: Series, step: float) -> tuple[Series, Series] | Non
 
 def _side_by_side(quantity: Quantity, before: Series, after: Series) -> str:
     is_exact = quantity in (*_STATE, *_COUNTS)
-    level = figure(float(before.value[-1])) if is_exact else from_to(before.value[-RECORDS_BEFORE_EVENT:])
+    level = figure(before.value[-1]) if is_exact else from_to(before.value[-RECORDS_BEFORE_EVENT:])
     shown = [figure(value) for value in after.value[:SHOWN_AFTER].tolist()]
     return f"{named(before)} {level} | {', '.join(shown if len(set(shown)) > 1 else shown[:1])}"
 
@@ -1316,16 +1271,14 @@ def state_begins_anew(run: Run) -> Iterator[DerivedFact]:
             moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
             if moves > MOST_STATE_MOVES or new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
                 continue
-            yield DerivedFact.model_construct(
-                fact="state_begins_anew",
-                text=(
-                    f"{named(series)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
-                    f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
-                    f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at "
-                    "zero climbs so."
-                ),
-                values={"before": float(old[-1]), "after": float(new[0])},
-                steps=[step],
+            yield derived_fact(
+                "state_begins_anew",
+                f"{named(series)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
+                f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
+                f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at "
+                "zero climbs so.",
+                {"before": old[-1], "after": new[0]},
+                at=step,
             )
             return
 
@@ -1339,15 +1292,13 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
     if step in run.restarts or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
-    yield DerivedFact.model_construct(
-        fact="moves_at_event",
-        text=(
-            f"{named(loss)} is {figure(moved[0])} in the {RECORDS_BEFORE_EVENT} records before the first evaluation at "
-            f"{run.place(step)} and {figure(moved[1])} in the {RECORDS_AFTER_EVENT} after it, {figure(moved[2])} off "
-            "its line. An evaluation changes nothing of training."
-        ),
-        values={"before": moved[0], "after": moved[1], "off": moved[2]},
-        steps=[step],
+    yield derived_fact(
+        "moves_at_event",
+        f"{named(loss)} is {figure(moved[0])} in the {RECORDS_BEFORE_EVENT} records before the first evaluation at "
+        f"{run.place(step)} and {figure(moved[1])} in the {RECORDS_AFTER_EVENT} after it, {figure(moved[2])} off "
+        "its line. An evaluation changes nothing of training.",
+        {"before": moved[0], "after": moved[1], "off": moved[2]},
+        at=step,
     )
 
 
@@ -1405,17 +1356,14 @@ def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
     if (move := next(moves, None)) is None:
         return
     other, moved = move
-    yield DerivedFact.model_construct(
-        fact="easier_after_evaluation",
-        text=(
-            f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which "
-            f"has {figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
-            f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. "
-            f"Dropout of {figure(dropout)} makes training harder "
-            "than evaluation; from there on it does not."
-        ),
-        values={"before": high, "evaluated": evaluated, "after": low},
-        steps=[step],
+    yield derived_fact(
+        "easier_after_evaluation",
+        f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which has "
+        f"{figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
+        f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} makes "
+        "training harder than evaluation; from there on it does not.",
+        {"before": high, "evaluated": evaluated, "after": low},
+        at=step,
     )
 
 
@@ -1482,17 +1430,15 @@ def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
         before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
         if not _stops_between(before, after) or _rate_is_cut_at(run, step):
             continue
-        yield DerivedFact.model_construct(
-            fact="stops_at_spike",
-            text=(
-                f"{named(norm)} is {figure(float(norm.value[at]))} at {run.place(step)}, with a median of "
-                f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
-                f"from {figure(float(before.value[-RECORDS_BEFORE_SPIKE]))} to {figure(float(before.value[-1]))}, "
-                f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
-                "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down."
-            ),
-            values={"norm": float(norm.value[at]), "level": median(after.value)},
-            steps=[step],
+        yield derived_fact(
+            "stops_at_spike",
+            f"{named(norm)} is {figure(norm.value[at])} at {run.place(step)}, with a median of "
+            f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
+            f"from {figure(before.value[-RECORDS_BEFORE_SPIKE])} to {figure(before.value[-1])}, "
+            f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
+            "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down.",
+            {"norm": norm.value[at], "level": median(after.value)},
+            at=step,
         )
         return
 
@@ -1559,15 +1505,13 @@ def batch_comes_again(run: Run) -> Iterator[DerivedFact]:
         falls, leaps = float(np.mean(moves[~is_new] < 0)), float(np.mean(moves[is_new] > 0))
         if min(falls, leaps) < FALLS_IN_GROUP:
             continue
-        yield DerivedFact.model_construct(
-            fact="batch_comes_again",
-            text=(
-                f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
-                f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
-                f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows."
-            ),
-            values={"copies": copies, "falls": falls, "rises": leaps},
-            steps=[float(loss.step[0])],
+        yield derived_fact(
+            "batch_comes_again",
+            f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
+            f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
+            f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows.",
+            {"copies": copies, "falls": falls, "rises": leaps},
+            at=loss.step[0],
         )
         return
 
@@ -1588,14 +1532,12 @@ def periods(run: Run) -> Iterator[DerivedFact]:
     """Yield columns that go up and down with a period, with the setting of that period; or two curves in one."""
     loss = training_loss(run, LEVEL_WINDOW_RECORDS)
     if loss is not None and (levels := curves_in_turn(loss.value)) is not None:
-        yield DerivedFact.model_construct(
-            fact="two_curves_in_turn",
-            text=(
-                f"the records of {named(loss)} lie on two smooth curves in turn, which end at {figure(levels[0])} and "
-                f"{figure(levels[1])}. So do the records of two runs that share a log, or of two kinds of batches."
-            ),
-            values={"first": levels[0], "second": levels[1]},
-            steps=[float(loss.step[0])],
+        yield derived_fact(
+            "two_curves_in_turn",
+            f"the records of {named(loss)} lie on two smooth curves in turn, which end at {figure(levels[0])} and "
+            f"{figure(levels[1])}. So do the records of two runs that share a log, or of two kinds of batches.",
+            {"first": levels[0], "second": levels[1]},
+            at=loss.step[0],
         )
         return
     found = [
@@ -1610,14 +1552,12 @@ def periods(run: Run) -> Iterator[DerivedFact]:
     same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
     as_long = f"; {same[0]} is as long" if same else ""
     others = [named(other) for other, (length, _) in found if other is not series and length == records][:2]
-    yield DerivedFact.model_construct(
-        fact="recurs_with_period",
-        text=(
-            f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
-            f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){as_long}. "
-            "Rows in a new order each time leave no period."
-        ),
-        values={"period": steps, "explained": explained},
+    yield derived_fact(
+        "recurs_with_period",
+        f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
+        f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){as_long}. "
+        "Rows in a new order each time leave no period.",
+        {"period": steps, "explained": explained},
     )
 
 
@@ -1646,16 +1586,14 @@ def few_places_of_period(run: Run) -> Iterator[DerivedFact]:
         return
     at = int(np.argmax(places))
     steps = median_gap(loss.step)
-    yield DerivedFact.model_construct(
-        fact="few_places_of_period",
-        text=(
-            f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
-            f"the {period} records of that period are far above the others: the highest has {figure(float(places[at]))}"
-            f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
-            "rows that come at the same place of each pass are unlike all others."
-        ),
-        values={"times": float(places[at]), "cycles": float(cycles)},
-        steps=[float(loss.step[-cycles * period + at])],
+    yield derived_fact(
+        "few_places_of_period",
+        f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
+        f"the {period} records of that period are far above the others: the highest has {figure(places[at])}"
+        f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
+        "rows that come at the same place of each pass are unlike all others.",
+        {"times": places[at], "cycles": cycles},
+        at=loss.step[-cycles * period + at],
     )
 
 
@@ -1710,14 +1648,12 @@ def cycles_end_lower(run: Run) -> Iterator[DerivedFact]:
     if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
         return
     rises = rate.step[np.searchsorted(rate.step, back, side="right")].tolist()
-    yield DerivedFact.model_construct(
-        fact="set_cycles_end_lower" if _are_set(run) else "cycles_end_lower",
-        text=(
-            f"the learning rate comes back {len(back)} times, first at {run.place(rises[0])}, and {named(loss)} is "
-            f"{', '.join(map(figure, ends))} at the ends of its cycles. A loss that rises with the rate and ends each "
-            "cycle lower follows its schedule."
-        ),
-        values={"restarts": float(len(back)), "first": ends[0], "last": ends[-1]},
+    yield derived_fact(
+        "set_cycles_end_lower" if _are_set(run) else "cycles_end_lower",
+        f"the learning rate comes back {len(back)} times, first at {run.place(rises[0])}, and {named(loss)} is "
+        f"{', '.join(map(figure, ends))} at the ends of its cycles. A loss that rises with the rate and ends each "
+        "cycle lower follows its schedule.",
+        {"restarts": len(back), "first": ends[0], "last": ends[-1]},
         steps=rises,
     )
 
@@ -1751,14 +1687,11 @@ def few_rows_learn(run: Run) -> Iterator[DerivedFact]:
         value.tolist(), MOST_RISE
     ):
         return
-    yield DerivedFact.model_construct(
-        fact="few_rows_learn",
-        text=(
-            f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
-            f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few "
-            "rows."
-        ),
-        values={"rows": rows, "first": float(value[0]), "last": float(value[-1])},
+    yield derived_fact(
+        "few_rows_learn",
+        f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
+        f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few rows.",
+        {"rows": rows, "first": value[0], "last": value[-1]},
     )
 
 
@@ -1802,16 +1735,14 @@ def rate_at_floor_at_once(run: Run) -> Iterator[DerivedFact]:
     decay = run.setting("lr_decay_steps")
     if step > EARLIEST_END * plan.planned or (decay is not None and decay < plan.planned / 2):
         return
-    yield DerivedFact.model_construct(
-        fact="rate_at_floor_at_once",
-        text=(
-            f"{named(rate)} is {figure(floor)} in all {len(rate) - since} records from {run.place(step)} on. That is "
-            f"the last value that the settings give, and {plan.unit} {figure(plan.planned)} is the end of the plan. A "
-            f"schedule that takes the rate there from {figure(peak)} arrives at the end. One that steps for each "
-            "batch instead of each epoch arrives at once."
-        ),
-        values={"floor": floor, "peak": peak, "planned": plan.planned},
-        steps=[step],
+    yield derived_fact(
+        "rate_at_floor_at_once",
+        f"{named(rate)} is {figure(floor)} in all {len(rate) - since} records from {run.place(step)} on. That is "
+        f"the last value that the settings give, and {plan.unit} {figure(plan.planned)} is the end of the plan. A "
+        f"schedule that takes the rate there from {figure(peak)} arrives at the end. One that steps for each "
+        "batch instead of each epoch arrives at once.",
+        {"floor": floor, "peak": peak, "planned": plan.planned},
+        at=step,
     )
 
 
@@ -1838,16 +1769,14 @@ def rate_rests_early(run: Run) -> Iterator[DerivedFact]:
         return
     plan = plan_of(run)
     end = f", and {plan.unit} {figure(plan.planned)} is the end of the plan" if plan is not None else ""
-    yield DerivedFact.model_construct(
-        fact="rate_rests_early",
-        text=(
-            f"{named(rate)} falls from {figure(float(value[top]))} to {figure(floor)} by "
-            f"{run.place(rate.step[since])} and is {figure(floor)} in all {len(value) - since} records from there "
-            f"on{end}. A schedule as long as the run comes to its floor at the end; one that is advanced several times "
-            "for each update, once for each micro-batch or process, comes there as many times as early."
-        ),
-        values={"floor": floor, "peak": float(value[top])},
-        steps=[float(rate.step[since])],
+    yield derived_fact(
+        "rate_rests_early",
+        f"{named(rate)} falls from {figure(value[top])} to {figure(floor)} by "
+        f"{run.place(rate.step[since])} and is {figure(floor)} in all {len(value) - since} records from there "
+        f"on{end}. A schedule as long as the run comes to its floor at the end; one that is advanced several times "
+        "for each update, once for each micro-batch or process, comes there as many times as early.",
+        {"floor": floor, "peak": value[top]},
+        at=rate.step[since],
     )
 
 
@@ -1873,14 +1802,12 @@ def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
     if loss is not None and median(tail(loss)) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
         return  # the rate is printed with too few digits
-    yield DerivedFact.model_construct(
-        fact="rate_zero_throughout",
-        text=(
-            f"Updates at a learning rate of 0 change nothing: the schedule gives 0 for all {len(rate)} records, or the "
-            "optimizer gets no learning rate."
-        ),
-        values={"records": float(len(rate))},
-        steps=[float(rate.step[0])],
+    yield derived_fact(
+        "rate_zero_throughout",
+        f"Updates at a learning rate of 0 change nothing: the schedule gives 0 for all {len(rate)} records, or the "
+        "optimizer gets no learning rate.",
+        {"records": len(rate)},
+        at=rate.step[0],
     )
 
 
@@ -1908,15 +1835,13 @@ def rate_falls_before_milestones(run: Run) -> Iterator[DerivedFact]:
     if np.any(steps > TOO_EARLY * expected):
         return
     times = ratio(float(expected[0] / steps[0]))
-    yield DerivedFact.model_construct(
-        fact="rate_falls_before_milestones",
-        text=(
-            f"{named(rate)} falls at {run.place(float(steps[0]))}{_and_more(steps)}. The settings have it fall at "
-            f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
-            "A scheduler that steps more often than its milestones count arrives early."
-        ),
-        values={"first": float(steps[0]), "expected": float(expected[0]), "planned": planned},
-        steps=[float(steps[0])],
+    yield derived_fact(
+        "rate_falls_before_milestones",
+        f"{named(rate)} falls at {run.place(steps[0])}{_and_more(steps)}. The settings have it fall at "
+        f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
+        "A scheduler that steps more often than its milestones count arrives early.",
+        {"first": steps[0], "expected": expected[0], "planned": planned},
+        at=steps[0],
     )
 
 
@@ -1965,16 +1890,14 @@ def scaled_at_once(run: Run) -> Iterator[DerivedFact]:
         return
     if abs(slope - later_slope) > MAX_SLOPE_DIFFERENCE * abs(slope) or _moves_there(run, loss, at, change):
         return
-    yield DerivedFact.model_construct(
-        fact="scaled_at_once",
-        text=(
-            f"{named(loss)} goes from {figure(float(loss.value[at - 1]))} to {figure(float(loss.value[at]))} at "
-            f"{run.place(float(loss.step[at]))}, {figure(math.exp(change))} times as much, and falls by the same share "
-            "of itself before and after. Learning does not go on so: the scale changes, as that of a sum does with the "
-            "number of batches or rows."
-        ),
-        values={"factor": math.exp(change)},
-        steps=[float(loss.step[at])],
+    yield derived_fact(
+        "scaled_at_once",
+        f"{named(loss)} goes from {figure(loss.value[at - 1])} to {figure(loss.value[at])} at "
+        f"{run.place(loss.step[at])}, {figure(math.exp(change))} times as much, and falls by the same share "
+        "of itself before and after. Learning does not go on so: the scale changes, as that of a sum does with the "
+        "number of batches or rows.",
+        {"factor": math.exp(change)},
+        at=loss.step[at],
     )
 
 
@@ -2034,22 +1957,20 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
         levels = [median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
         if len(begins) >= LEAST_PAIRS and (loss.value[begins] >= JUMPS_AT_STAGE * np.asarray(levels)).all():
             steps = ", ".join(map(figure, loss.step[begins].tolist()))
-            yield DerivedFact.model_construct(
-                fact="jumps_at_stages",
-                text=f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
-                values={"stages": float(len(begins))},
-                steps=[float(loss.step[begins[0]])],
+            yield derived_fact(
+                "jumps_at_stages",
+                f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
+                {"stages": len(begins)},
+                at=loss.step[begins[0]],
             )
         return
-    yield DerivedFact.model_construct(
-        fact="stages_explain_jumps",
-        text=(
-            f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
-            f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
-            "harder task begins with a higher loss."
-        ),
-        values={"before": before, "high": high, "end": end},
-        steps=[step],
+    yield derived_fact(
+        "stages_explain_jumps",
+        f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
+        f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
+        "harder task begins with a higher loss.",
+        {"before": before, "high": high, "end": end},
+        at=step,
     )
 
 

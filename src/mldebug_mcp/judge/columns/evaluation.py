@@ -42,6 +42,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     both_losses,
     columns_of,
+    derived_fact,
     from_to,
     named,
     set_scores,
@@ -99,7 +100,7 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
     alike = began_low or agreed
     if far < LEAST_MULTIPLE or not steady or not (alike if factor < 1 or not near else near):
         return
-    low, high = figure(float(times.min())), figure(float(times.max()))
+    low, high = figure(times.min()), figure(times.max())
     where = f"{low} to {high} times {named(evaluation)} at {len(times)} evaluations"
     near = [began_low] if began_low else near
     set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
@@ -107,11 +108,11 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
         f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess" if began_low else ""
     )
     agree = ", and accuracies of training and evaluation agree" if agreed else ""
-    yield DerivedFact.model_construct(
-        fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
-        text=f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
-        values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
-        steps=[float(evaluation.step[within][0])],
+    yield derived_fact(
+        "loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
+        f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
+        {"factor": factor, "low": times.min(), "high": times.max()},
+        at=evaluation.step[within][0],
     )
 
 
@@ -143,15 +144,13 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     highest, lowest = max(float(train.max()), float(loss.value[0])), float(evaluation.min())
     if lowest < BEYOND_START * highest or train[-1] > train[0]:
         return
-    yield DerivedFact.model_construct(
-        fact="evaluation_beyond_start",
-        text=(
-            f"{named(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
-            f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
-            "about the first training loss on held-out rows."
-        ),
-        values={"lowest": lowest, "highest_train": highest},
-        steps=[float(steps[0])],
+    yield derived_fact(
+        "evaluation_beyond_start",
+        f"{named(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
+        f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
+        "about the first training loss on held-out rows.",
+        {"lowest": lowest, "highest_train": highest},
+        at=steps[0],
     )
 
 
@@ -174,15 +173,13 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
     if not learns or in_step or float(evaluation.max()) > BELOW_ALL_TRAINING * float(train.min()):
         return
     loss, evaluated = map(named, losses)
-    yield DerivedFact.model_construct(
-        fact="evaluation_good_at_once",
-        text=(
-            f"{evaluated} is {figure(float(evaluation[0]))} at its first time, {run.place(steps[0])}, where {loss} is "
-            f"{figure(float(train[0]))}. That is far below {figure(float(train.min()))}, the lowest that {loss} comes "
-            "to. A model that has yet to learn serves no held-out rows like that."
-        ),
-        values={"first": float(evaluation[0]), "first_train": float(train[0]), "lowest_train": float(train.min())},
-        steps=[float(steps[0])],
+    yield derived_fact(
+        "evaluation_good_at_once",
+        f"{evaluated} is {figure(evaluation[0])} at its first time, {run.place(steps[0])}, where {loss} is "
+        f"{figure(train[0])}. That is far below {figure(train.min())}, the lowest that {loss} comes "
+        "to. A model that has yet to learn serves no held-out rows like that.",
+        {"first": evaluation[0], "first_train": train[0], "lowest_train": train.min()},
+        at=steps[0],
     )
 
 
@@ -214,15 +211,13 @@ def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
         or median(gap[-max(1, len(gap) // 3) :]) < MIN_OPENED_GAP_SHARE * start
     ):
         return
-    yield DerivedFact.model_construct(
-        fact="evaluation_began_alike",
-        text=(
-            f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
-            f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
-            "there, and the gap opened later."
-        ),
-        values={"evaluation": float(evaluation[0]), "train": float(train[0]), "start": start},
-        steps=[float(steps[0])],
+    yield derived_fact(
+        "evaluation_began_alike",
+        f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
+        f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
+        "there, and the gap opened later.",
+        {"evaluation": evaluation[0], "train": train[0], "start": start},
+        at=steps[0],
     )
 
 
@@ -257,15 +252,13 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         return None
     if (parted := _were_alike(run, losses[0], near, far, (low, high))) is not None:
         return parted
-    return DerivedFact.model_construct(
-        fact="held_out_sets_disagree",
-        text=(
-            f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
-            f"{named(run[far])} at about {figure(high)}. Either rows of the first set are in the training data, or "
-            "the second set is of another kind."
-        ),
-        values={"train": train, "near": low, "far": high},
-        steps=[float(run[far].finite.step[-1])],
+    return derived_fact(
+        "held_out_sets_disagree",
+        f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
+        f"{named(run[far])} at about {figure(high)}. Either rows of the first set are in the training data, or "
+        "the second set is of another kind.",
+        {"train": train, "near": low, "far": high},
+        at=run[far].finite.step[-1],
     )
 
 
@@ -288,15 +281,13 @@ def _closing_set(run: Run) -> DerivedFact | None:
             low = float(as_shares(far.value)[-1])
             if not is_set or _OF_ROWS_AT_ONCE.search(far.name.lower()) or level - low < MIN_CLOSING_SCORE_GAP:
                 continue
-            return DerivedFact.model_construct(
-                fact="held_out_sets_disagree",
-                text=(
-                    f"{named(near)} ends at about {figure(level)}, with {named(losses[1])} at {figure(evaluated)} as "
-                    f"{named(losses[0])} at {figure(train)}, and {named(far)} is {figure(low)}. Either rows of the "
-                    "first set are in the training data, or the second set is of another kind."
-                ),
-                values={"train": train, "near": level, "far": low},
-                steps=[float(far.step[-1])],
+            return derived_fact(
+                "held_out_sets_disagree",
+                f"{named(near)} ends at about {figure(level)}, with {named(losses[1])} at {figure(evaluated)} as "
+                f"{named(losses[0])} at {figure(train)}, and {named(far)} is {figure(low)}. Either rows of the "
+                "first set are in the training data, or the second set is of another kind.",
+                {"train": train, "near": level, "far": low},
+                at=far.step[-1],
             )
     return None
 
@@ -311,15 +302,13 @@ def _were_alike(run: Run, training: Series, near: str, far: str, ends: tuple[flo
     learnt = median(before) if len(before) else start
     if learnt > (1 - MIN_LEARNT_LOSS_SHARE) * start or abs(second[0] - first[0]) > AS_IN_TRAINING * start:
         return None
-    return DerivedFact.model_construct(
-        fact="alike_sets_part",
-        text=(
-            f"{named(run[near])} and {named(run[far])} are alike at {run.place(float(steps[0]))}, "
-            f"{figure(float(first[0]))} and {figure(float(second[0]))}, and end at about {figure(ends[0])} and "
-            f"{figure(ends[1])}. Sets of one kind stay together, unless rows of one are in the training data."
-        ),
-        values={"near": ends[0], "far": ends[1]},
-        steps=[float(steps[-1])],
+    return derived_fact(
+        "alike_sets_part",
+        f"{named(run[near])} and {named(run[far])} are alike at {run.place(steps[0])}, "
+        f"{figure(first[0])} and {figure(second[0])}, and end at about {figure(ends[0])} and "
+        f"{figure(ends[1])}. Sets of one kind stay together, unless rows of one are in the training data.",
+        {"near": ends[0], "far": ends[1]},
+        at=steps[-1],
     )
 
 
@@ -348,16 +337,14 @@ def _parted_sets(run: Run) -> DerivedFact | None:
             or not np.array_equal(near.step, far.step)
         ):
             continue
-        falls, rises = ((figure(float(each.value[0])), figure(median(tail(each)))) for each in (near, far))
-        return DerivedFact.model_construct(
-            fact="held_out_set_gets_worse",
-            text=(
-                f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
-                f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
-                "as neighbours in time or of one group do, or the second set is of another kind."
-            ),
-            values={"near": median(tail(near)), "far": median(tail(far))},
-            steps=[float(far.step[-1])],
+        falls, rises = ((figure(each.value[0]), figure(median(tail(each)))) for each in (near, far))
+        return derived_fact(
+            "held_out_set_gets_worse",
+            f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
+            f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
+            "as neighbours in time or of one group do, or the second set is of another kind.",
+            {"near": median(tail(near)), "far": median(tail(far))},
+            at=far.step[-1],
         )
     return None
 
@@ -418,7 +405,7 @@ def worse_beyond_length(run: Run) -> Iterator[DerivedFact]:
             "beyond was never trained."
         )
         values = {"train": train, "near": low, "far": high, "length": length}
-        yield DerivedFact.model_construct(fact="worse_beyond_length", text=text, values=values)
+        yield derived_fact("worse_beyond_length", text, values)
     elif longer and (high := median(tail(losses[1]))) - train >= apart:
         text = (
             f"training rows have {figure(length)} tokens, and {longer}. {named(losses[1])} ends at about "
@@ -426,7 +413,7 @@ def worse_beyond_length(run: Run) -> Iterator[DerivedFact]:
             "never trained."
         )
         values = {"train": train, "far": high, "length": length}
-        yield DerivedFact.model_construct(fact="evaluated_on_longer", text=text, values=values)
+        yield derived_fact("evaluated_on_longer", text, values)
 
 
 def _places_of(series: Series) -> tuple[float, float] | None:
@@ -450,7 +437,7 @@ def _longer_rows(run: Run, length: float) -> Iterator[str]:
         if not _OF_OTHERS.isdisjoint(words) or _EVALUATED.isdisjoint(words) or _LENGTHS.isdisjoint(words):
             continue
         if isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
-            yield f"{setting.key} is {figure(float(setting.value))}"
+            yield f"{setting.key} is {figure(setting.value)}"
 
 
 FEW_ROWS = 8
@@ -489,14 +476,12 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             is_far = _right(many) - _right(few) >= FAR_FROM_ALL
         if not is_far:
             continue
-        yield DerivedFact.model_construct(
-            fact="evaluation_by_rows_at_once",
-            text=(
-                f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
-                f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
-                "Statistics of the batch make it depend on all of them."
-            ),
-            values={"few": low, "many": high},
+        yield derived_fact(
+            "evaluation_by_rows_at_once",
+            f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+            f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+            "Statistics of the batch make it depend on all of them.",
+            {"few": low, "many": high},
         )
         return
 
@@ -582,13 +567,11 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             fact, expected = "majority_alone", "Where one class is rare, answers of the other alone give both."
         else:
             fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
-        yield DerivedFact.model_construct(
-            fact=fact,
-            text=(
-                f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
-                f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. {expected}"
-            ),
-            values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
+        yield derived_fact(
+            fact,
+            f"{named(good)} is {figure(good.value[-1])} at the end while {named(bad)} is "
+            f"{figure(bad.value[0])} at first and {figure(bad.value[-1])} at the end. {expected}",
+            {"good": good.value[-1], "bad": bad.value[-1]},
         )
         return
 
@@ -639,15 +622,13 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
     if share > MOST_RANKED or float(score.value.max()) > BY_CHANCE * share:
         return
-    yield DerivedFact.model_construct(
-        fact="ranking_by_chance",
-        text=(
-            f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
-            f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
-            f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
-            "than by chance: the two are not of the same answers."
-        ),
-        values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
+    yield derived_fact(
+        "ranking_by_chance",
+        f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
+        f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
+        f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
+        "than by chance: the two are not of the same answers.",
+        {"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
 
 
@@ -684,15 +665,13 @@ def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
         ):
             continue
         constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
-        yield DerivedFact.model_construct(
-            fact="ranking_stands_still",
-            text=(
-                f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
-                f"{named(loss)} is {from_to(loss.value)}{constant}. Other answers rank rows in another order: the "
-                "score is not of these answers."
-            ),
-            values={"score": value, "evaluations": float(len(score))},
-            steps=[float(score.step[0])],
+        yield derived_fact(
+            "ranking_stands_still",
+            f"{named(score)} is {figure(value)} to the last digit at all {len(score)} evaluations, in which "
+            f"{named(loss)} is {from_to(loss.value)}{constant}. Other answers rank rows in another order: the "
+            "score is not of these answers.",
+            {"score": value, "evaluations": len(score)},
+            at=score.step[0],
         )
         return
 
@@ -721,16 +700,14 @@ def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
         if is_worse or float(order.min()) < -1 or not 0 < last < least or (is_area and not is_auc(score)):
             continue
         constant = f", below {figure(loss_of_guess(share))}, that of a constant guess" if share and is_area else ""
-        yield DerivedFact.model_construct(
-            fact="ranked_backwards",
-            text=(
-                f"{named(score)} goes from {figure(float(score.value[0]))} to {figure(float(score.value[-1]))}, the "
-                f"wrong side of {'0.5' if is_area else '0'}, while {named(evaluation)} goes from {figure(first)} to "
-                f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
-                "sign, or is of the other class."
-            ),
-            values={"score": float(score.value[-1]), "loss": last},
-            steps=[float(score.step[0])],
+        yield derived_fact(
+            "ranked_backwards",
+            f"{named(score)} goes from {figure(score.value[0])} to {figure(score.value[-1])}, the "
+            f"wrong side of {'0.5' if is_area else '0'}, while {named(evaluation)} goes from {figure(first)} to "
+            f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
+            "sign, or is of the other class.",
+            {"score": score.value[-1], "loss": last},
+            at=score.step[0],
         )
         return
 
@@ -748,14 +725,12 @@ def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
         few = rows_behind(shares) if len(between) > 1 else None
         if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
             continue
-        yield DerivedFact.model_construct(
-            fact="score_of_last_batch",
-            text=(
-                f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
-                f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
-                f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone."
-            ),
-            values={"rows": rows, "counted": float(few)},
+        yield derived_fact(
+            "score_of_last_batch",
+            f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
+            f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
+            f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
+            {"rows": rows, "counted": few},
         )
         return
 
@@ -780,14 +755,12 @@ def hits_contradict_ranks(run: Run) -> Iterator[DerivedFact]:
     ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
     if not ranks:
         return
-    yield DerivedFact.model_construct(
-        fact="hits_contradict_ranks",
-        text=(
-            f"{named(score)} is {figure(float(score.value.max()))} at most, and {named(ranks[0])} about "
-            f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
-            "The two are not of the same ranking."
-        ),
-        values={"hits": float(score.value.max()), "rank": median(tail(ranks[0]))},
+    yield derived_fact(
+        "hits_contradict_ranks",
+        f"{named(score)} is {figure(score.value.max())} at most, and {named(ranks[0])} about "
+        f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
+        "The two are not of the same ranking.",
+        {"hits": score.value.max(), "rank": median(tail(ranks[0]))},
     )
 
 
@@ -837,15 +810,13 @@ def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
         ranked = _AMONG_FIRST.search(named(score))
         is_few = ranked is not None and int(ranked[1]) < MOST_OF_CANDIDATES * math.exp(min(start, LARGEST_GUESS))
         if is_perfect and (is_few or (is_of_all and ranked is None)):
-            yield DerivedFact.model_construct(
-                fact="perfect_at_once",
-                text=(
-                    f"{named(score)} is {figure(float(score.value[0]))} at all {len(score)} evaluations, from "
-                    f"{run.place(score.step[0])} on, where {named(evaluation)} is {figure(first)}; it falls to "
-                    f"{figure(last)}. What is yet to be learnt is wrong at times."
-                ),
-                values={"score": float(score.value[0]), "first": first, "last": last},
-                steps=[float(score.step[0])],
+            yield derived_fact(
+                "perfect_at_once",
+                f"{named(score)} is {figure(score.value[0])} at all {len(score)} evaluations, from "
+                f"{run.place(score.step[0])} on, where {named(evaluation)} is {figure(first)}; it falls to "
+                f"{figure(last)}. What is yet to be learnt is wrong at times.",
+                {"score": score.value[0], "first": first, "last": last},
+                at=score.step[0],
             )
             return
 
@@ -858,14 +829,11 @@ def scores_equal(run: Run) -> Iterator[DerivedFact]:
             continue
         if len(np.unique(one.value)) < LEAST_PAIRS or not _differ(one, other):
             continue
-        yield DerivedFact.model_construct(
-            fact="scores_equal",
-            text=(
-                f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from "
-                f"{figure(float(one.value[0]))} to {figure(float(one.value[-1]))}. They are of different things: one "
-                "is computed or logged as the other."
-            ),
-            values={"first": float(one.value[0]), "last": float(one.value[-1])},
+        yield derived_fact(
+            "scores_equal",
+            f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from {figure(one.value[0])} to "
+            f"{figure(one.value[-1])}. They are of different things: one is computed or logged as the other.",
+            {"first": one.value[0], "last": one.value[-1]},
         )
         return
 
@@ -903,13 +871,11 @@ def scores_out_of_order(run: Run) -> Iterator[DerivedFact]:
         ends = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
         if float(ends[1].min()) < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
             continue
-        yield DerivedFact.model_construct(
-            fact="scores_out_of_order",
-            text=(
-                f"{named(high)} is {figure(float(high.value[-1]))} at the end, and {named(low)} "
-                f"{figure(float(low.value[-1]))}. {why}: one of them is computed or logged as something else."
-            ),
-            values={"low": float(low.value[-1]), "high": float(high.value[-1])},
+        yield derived_fact(
+            "scores_out_of_order",
+            f"{named(high)} is {figure(high.value[-1])} at the end, and {named(low)} "
+            f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
+            {"low": low.value[-1], "high": high.value[-1]},
         )
         return
 
@@ -988,12 +954,10 @@ def quantiles_mirrored(run: Run) -> Iterator[DerivedFact]:
         if float((late * to_side).max()) <= -abs(asked - 0.5) / 2 and float(np.abs(late).max()) <= 0.5:
             parts.append(f"{name} ends at about {figure(median(late) + 0.5)}, and {figure(asked)} is asked")
     if parts:
-        yield DerivedFact.model_construct(
-            fact="quantiles_mirrored",
-            text=(
-                f"{'; '.join(parts[:LEAST_PAIRS])}. A quantile loss brings the share of targets below the prediction "
-                "to the quantile; this is the other side of the median, as where its residual has the wrong sign."
-            ),
+        yield derived_fact(
+            "quantiles_mirrored",
+            f"{'; '.join(parts[:LEAST_PAIRS])}. A quantile loss brings the share of targets below the prediction "
+            "to the quantile; this is the other side of the median, as where its residual has the wrong sign.",
         )
 
 
@@ -1030,16 +994,14 @@ def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
         is_wrong = float(as_shares(score.value).min()) >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
         if len(later) < LEAST_PAIRS or not is_wrong:
             continue
-        yield DerivedFact.model_construct(
-            fact="known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
-            text=(
-                f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
-                f"ends at {figure(float(perplexity.value[-1]))}. With the right tokens before it, the model knows the "
-                f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
-                "that it is to predict, or the texts are written or scored in a wrong way."
-            ),
-            values={"score": float(score.value.max()), "perplexity": float(perplexity.value[-1])},
-            steps=[float(later.step[0])],
+        yield derived_fact(
+            "known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
+            f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
+            f"ends at {figure(perplexity.value[-1])}. With the right tokens before it, the model knows the "
+            f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
+            "that it is to predict, or the texts are written or scored in a wrong way.",
+            {"score": score.value.max(), "perplexity": perplexity.value[-1]},
+            at=later.step[0],
         )
         return
 
@@ -1071,15 +1033,13 @@ def answers_begin_later(run: Run) -> Iterator[DerivedFact]:
     if not later or len(later) < len(pairs):
         return
     ref, hyp = (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
-    yield DerivedFact.model_construct(
-        fact="answers_begin_later",
-        text=(
-            f"at {run.place(hyps[-1][0].step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
-            f"right. In {len(later)} of {len(pairs)} such samples its first token is the second one of the right. "
-            "A model that learns the token after the next one writes so."
-        ),
-        values={"samples": float(len(later))},
-        steps=[hyps[-1][0].step],
+    yield derived_fact(
+        "answers_begin_later",
+        f"at {run.place(hyps[-1][0].step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
+        f"right. In {len(later)} of {len(pairs)} such samples its first token is the second one of the right. "
+        "A model that learns the token after the next one writes so.",
+        {"samples": len(later)},
+        at=hyps[-1][0].step,
     )
 
 
@@ -1148,16 +1108,14 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
             continue
         wrong = 1 - median(right)
         least = wrong * math.log(2)
-        yield DerivedFact.model_construct(
-            fact="loss_contradicts_accuracy",
-            text=(
-                f"{named(of_loss)} is about {figure(median(level))} and {named(score)} about "
-                f"{figure(median(right))} in the later half of {len(steps)} records. Where "
-                "an answer is wrong, the right class has a probability of 1/2 at most, which costs -ln(1/2) = 0.6931. "
-                f"So a mean over the same answers is at least {figure(wrong)} x 0.6931 = {figure(least)}."
-            ),
-            values={"loss": median(level), "accuracy": median(right), "least": least},
-            steps=[float(steps[0])],
+        yield derived_fact(
+            "loss_contradicts_accuracy",
+            f"{named(of_loss)} is about {figure(median(level))} and {named(score)} about "
+            f"{figure(median(right))} in the later half of {len(steps)} records. Where "
+            "an answer is wrong, the right class has a probability of 1/2 at most, which costs -ln(1/2) = 0.6931. "
+            f"So a mean over the same answers is at least {figure(wrong)} x 0.6931 = {figure(least)}.",
+            {"loss": median(level), "accuracy": median(right), "least": least},
+            at=steps[0],
         )
         return
 
@@ -1185,16 +1143,13 @@ def losses_and_accuracies_disagree(run: Run) -> Iterator[DerivedFact]:
     excess = loss / evaluation.value[-len(loss) :]
     if not len(ahead) or ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
         return
-    yield DerivedFact.model_construct(
-        fact="losses_and_accuracies_disagree",
-        text=(
-            f"{named(run['accuracy'])} is {from_to(trained)} and {named(run['eval_accuracy'])} {from_to(answered)}, "
-            f"while {named(run['loss'])} is {from_to(loss)} and {named(evaluation)} {from_to(evaluation.value)}. More "
-            "right answers make a lower loss, so one of these means is wrong. Weights that stand still answer both "
-            "sets alike."
-        ),
-        values={"ahead": float(ahead.min()), "excess": float(excess.min())},
-        steps=[float(evaluation.step[0])],
+    yield derived_fact(
+        "losses_and_accuracies_disagree",
+        f"{named(run['accuracy'])} is {from_to(trained)} and {named(run['eval_accuracy'])} {from_to(answered)}, while "
+        f"{named(run['loss'])} is {from_to(loss)} and {named(evaluation)} {from_to(evaluation.value)}. More right "
+        "answers make a lower loss, so one of these means is wrong. Weights that stand still answer both sets alike.",
+        {"ahead": ahead.min(), "excess": excess.min()},
+        at=evaluation.step[0],
     )
 
 
@@ -1220,16 +1175,14 @@ def negated_probability(run: Run) -> Iterator[DerivedFact]:
         off = float(np.abs(loss[later] + right[later]).max())
         if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -MIN_MIRRORED_CORRELATION:
             continue
-        yield DerivedFact.model_construct(
-            fact="negated_probability",
-            text=(
-                f"{named(of_loss)} is {from_to(loss)}, never above 0, and -1 x {named(of_loss)} stays within "
-                f"{figure(off)} of {named(score)} in the later half of {len(steps)} records. A cross-entropy is the "
-                "mean of -ln p and above 0; the mean of -p is between -1 and 0, and follows what is right: the "
-                "logarithm is missing."
-            ),
-            values={"loss": median(loss[later]), "accuracy": median(right[later])},
-            steps=[float(steps[0])],
+        yield derived_fact(
+            "negated_probability",
+            f"{named(of_loss)} is {from_to(loss)}, never above 0, and -1 x {named(of_loss)} stays within "
+            f"{figure(off)} of {named(score)} in the later half of {len(steps)} records. A cross-entropy is the "
+            "mean of -ln p and above 0; the mean of -p is between -1 and 0, and follows what is right: the "
+            "logarithm is missing.",
+            {"loss": median(loss[later]), "accuracy": median(right[later])},
+            at=steps[0],
         )
         return
 
@@ -1258,15 +1211,13 @@ def loss_rises_with_order(run: Run) -> Iterator[DerivedFact]:
         (start, end), (low, high) = ((median(column[:few]), median(column[-few:])) for column in (level, order))
         if not is_auc(area) or start <= 0 or end < RISES_ON_TRAINING_ROWS * start or high < low + ORDERS_BETTER:
             continue
-        yield DerivedFact.model_construct(
-            fact="loss_rises_with_order",
-            text=(
-                f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
-                f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
-                "another loss than the one that is printed, which may be computed of raw scores."
-            ),
-            values={"start": start, "end": end, "order": high},
-            steps=[float(steps[0])],
+        yield derived_fact(
+            "loss_rises_with_order",
+            f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
+            f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
+            "another loss than the one that is printed, which may be computed of raw scores.",
+            {"start": start, "end": end, "order": high},
+            at=steps[0],
         )
         return
 
@@ -1311,13 +1262,11 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
             continue
         if high > 1 or prompts_counted(run) is not None:
             continue
-        yield DerivedFact.model_construct(
-            fact=fact,
-            text=(
-                f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-                f"third). {expected}."
-            ),
-            values={"train": low, "eval": high},
+        yield derived_fact(
+            fact,
+            f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
+            f"third). {expected}.",
+            {"train": low, "eval": high},
         )
         return
 
@@ -1380,13 +1329,11 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         if way >= 1 - AS_NEAR:
             fact = "evaluation_differs"
             expected = "They do no better than rows held out, so evaluation treats rows otherwise than training."
-        yield DerivedFact.model_construct(
-            fact=fact,
-            text=(
-                f"{named(learnt)} is {figure(low)}, {named(again)} {figure(middle)} and {named(held_out[0])} "
-                f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}"
-            ),
-            values={"train": low, "train_rows": middle, "eval": high},
+        yield derived_fact(
+            fact,
+            f"{named(learnt)} is {figure(low)}, {named(again)} {figure(middle)} and {named(held_out[0])} "
+            f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}",
+            {"train": low, "train_rows": middle, "eval": high},
         )
         return
 
@@ -1445,14 +1392,12 @@ def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
         yield from _evaluated_in_turn(run)
         return
     off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
-    yield DerivedFact.model_construct(
-        fact="evaluated_twice",
-        text=(
-            f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
-            f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
-            "values on the same rows, unless dropout or statistics of batches are still on."
-        ),
-        values={"off": off, "first": float(first[-1]), "second": float(second[-1])},
+    yield derived_fact(
+        "evaluated_twice",
+        f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
+        f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
+        "values on the same rows, unless dropout or statistics of batches are still on.",
+        {"off": off, "first": first[-1], "second": second[-1]},
     )
 
 
@@ -1471,14 +1416,11 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     place = max(off, key=lambda each: off[each], default=None)
     if place is None or off[place] < AS_EXACT:
         return
-    yield DerivedFact.model_construct(
-        fact="evaluated_twice",
-        text=(
-            f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
-            "weights. "
-            "They give equal values on the same rows, unless dropout or statistics of batches are still on."
-        ),
-        values={"off": off[place], "times": float(len(turns[place]))},
+    yield derived_fact(
+        "evaluated_twice",
+        f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
+        "weights. They give equal values on the same rows, unless dropout or statistics of batches are still on.",
+        {"off": off[place], "times": len(turns[place])},
     )
 
 
@@ -1581,9 +1523,9 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
                 "evaluation"
             )
     if parts:
-        yield DerivedFact.model_construct(
-            fact="inputs_differ",
-            text=f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
+        yield derived_fact(
+            "inputs_differ",
+            f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
         )
 
 
@@ -1628,16 +1570,14 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > MAX_START_DIFFERENCE_SHARE:
         return
     (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
-    yield DerivedFact.model_construct(
-        fact="apart_within_first_pass",
-        text=(
-            f"at {run.place(at)}, after {figure(made)} passes over the data, {named(loss)} is about {figure(train)} "
-            f"and {named(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
-            f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
-            "come again, or resemble those just before."
-        ),
-        values={"train": train, "eval": evaluated, "passes": made},
-        steps=[at],
+    yield derived_fact(
+        "apart_within_first_pass",
+        f"at {run.place(at)}, after {figure(made)} passes over the data, {named(loss)} is about {figure(train)} "
+        f"and {named(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
+        f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
+        "come again, or resemble those just before.",
+        {"train": train, "eval": evaluated, "passes": made},
+        at=at,
     )
 
 
@@ -1657,13 +1597,11 @@ def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
     """Yield that far fewer rows are distinct than there are, or than were drawn of so many, even if by chance."""
     rows, distinct = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
     if 1 < distinct < OF_EXPECTED * rows and run.kind not in POLICIES:
-        yield DerivedFact.model_construct(
-            fact="few_distinct_rows",
-            text=(
-                f"by the log {figure(distinct)} of {figure(rows)} training rows are distinct: each of these comes "
-                f"about {figure(rows / distinct)} times in a pass."
-            ),
-            values={"distinct": distinct, "rows": rows},
+        yield derived_fact(
+            "few_distinct_rows",
+            f"by the log {figure(distinct)} of {figure(rows)} training rows are distinct: each of these comes "
+            f"about {figure(rows / distinct)} times in a pass.",
+            {"distinct": distinct, "rows": rows},
         )
         return
     for series in run.series.values() if run.kind not in POLICIES else ():
@@ -1678,14 +1616,12 @@ def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
         grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
         if not made or not grows or distinct >= OF_EXPECTED * expected:
             continue
-        yield DerivedFact.model_construct(
-            fact="few_distinct_rows",
-            text=(
-                f"{named(series)} is {figure(distinct)} at {run.place(float(count.step[-1]))}, after {figure(made)} "
-                f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
-                f"these comes about {figure(rows / distinct)} times in a pass."
-            ),
-            values={"distinct": distinct, "rows": rows, "passes": made},
+        yield derived_fact(
+            "few_distinct_rows",
+            f"{named(series)} is {figure(distinct)} at {run.place(count.step[-1])}, after {figure(made)} "
+            f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
+            f"these comes about {figure(rows / distinct)} times in a pass.",
+            {"distinct": distinct, "rows": rows, "passes": made},
         )
         return
 
@@ -1743,15 +1679,13 @@ def files_shared(run: Run) -> Iterator[DerivedFact]:
     for ours, theirs in ((ours, theirs) for ours in sides[False] for theirs in sides[True]):
         shared = sorted(_files_of(ours.value) & _files_of(theirs.value))
         if shared:
-            yield DerivedFact.model_construct(
-                fact="files_shared",
-                text=(
-                    f"{ours.key} is {shorten(str(ours.value), LONGEST_VALUE)} and {theirs.key} "
-                    f"{shorten(str(theirs.value), LONGEST_VALUE)}: both hold {shared[0]}. {named(losses[1])} ends at "
-                    f"{figure(held_out)} and {named(losses[0])} at {figure(train)}. Rows that are trained on say "
-                    "nothing of new ones."
-                ),
-                values={"files": float(len(shared)), "train": train, "eval": held_out},
+            yield derived_fact(
+                "files_shared",
+                f"{ours.key} is {shorten(str(ours.value), LONGEST_VALUE)} and {theirs.key} "
+                f"{shorten(str(theirs.value), LONGEST_VALUE)}: both hold {shared[0]}. {named(losses[1])} ends at "
+                f"{figure(held_out)} and {named(losses[0])} at {figure(train)}. Rows that are trained on say "
+                "nothing of new ones.",
+                {"files": len(shared), "train": train, "eval": held_out},
             )
             return
 
@@ -1782,26 +1716,22 @@ def where_the_gap_opens(run: Run) -> Iterator[DerivedFact]:
     turn = int(np.argmin(evaluated))
     if known.any():
         at = int(np.argmax(known))
-        yield DerivedFact.model_construct(
-            fact="by_heart_in_few_passes",
-            text=(
-                f"at {run.place(steps[at])}, after {figure(float(passes[at]))} passes over the data, {loss} is "
-                f"{figure(float(train[at]))}, {percent(float(train[at]) / start)} of its start, and {evaluation} has "
-                f"risen from {figure(float(lowest[at]))} to {figure(float(evaluated[at]))}. Rows take more passes "
-                "to be known by heart: they come several times in each."
-            ),
-            values={"passes": float(passes[at]), "train": float(train[at]), "eval": float(evaluated[at])},
-            steps=[float(steps[at])],
+        yield derived_fact(
+            "by_heart_in_few_passes",
+            f"at {run.place(steps[at])}, after {figure(passes[at])} passes over the data, {loss} is "
+            f"{figure(train[at])}, {percent(float(train[at]) / start)} of its start, and {evaluation} has "
+            f"risen from {figure(lowest[at])} to {figure(evaluated[at])}. Rows take more passes "
+            "to be known by heart: they come several times in each.",
+            {"passes": passes[at], "train": train[at], "eval": evaluated[at]},
+            at=steps[at],
         )
     elif risen[-1] and train[-1] < train[turn] and passes[turn] >= MANY_PASSES:
-        yield DerivedFact.model_construct(
-            fact="turns_after_many_passes",
-            text=(
-                f"{evaluation} is lowest at {run.place(steps[turn])}, after {figure(float(passes[turn]))} passes over "
-                "the data. Rows that come several times in each pass are known by heart far sooner."
-            ),
-            values={"passes": float(passes[turn]), "lowest": float(lowest[-1])},
-            steps=[float(steps[turn])],
+        yield derived_fact(
+            "turns_after_many_passes",
+            f"{evaluation} is lowest at {run.place(steps[turn])}, after {figure(passes[turn])} passes over "
+            "the data. Rows that come several times in each pass are known by heart far sooner.",
+            {"passes": passes[turn], "lowest": lowest[-1]},
+            at=steps[turn],
         )
 
 
@@ -1818,13 +1748,11 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     late = median(evaluated[-LEAST_PAIRS:])
     if not 0 < low < KNOWN_BY_HEART * start or late > AS_LOW * low:
         return
-    yield DerivedFact.model_construct(
-        fact="evaluation_as_low",
-        text=(
-            f"after {figure(float(passes[0]))} passes over the data the training loss is {figure(low)} and the "
-            f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
-            "evaluation is expected above."
-        ),
-        values={"passes": float(passes[0]), "train": low, "eval": late},
-        steps=[float(steps[-1])],
+    yield derived_fact(
+        "evaluation_as_low",
+        f"after {figure(passes[0])} passes over the data the training loss is {figure(low)} and the "
+        f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
+        "evaluation is expected above.",
+        {"passes": passes[0], "train": low, "eval": late},
+        at=steps[-1],
     )

@@ -33,6 +33,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     both_losses,
     columns_of,
+    derived_fact,
     from_to,
     named,
     tail,
@@ -72,9 +73,8 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
         since, off = _step_near_bound(series, bound), abs(median(tail(series)) / bound - 1)
         text = (
             f"{' and '.join(map(named, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
-            f"{figure(median(tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from "
-            f"{run.place(since)} on. "
-            "That is the loss of equal probabilities for all classes"
+            f"{figure(median(tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} "
+            "on. That is the loss of equal probabilities for all classes"
         )
         (share, _), fact = share_of_ones(run), "rests_at_bound"
         if bound == math.log(2) and share is not None:
@@ -82,21 +82,17 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
             if entropy < (1 - RESTS_FOR) * bound:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
-        yield DerivedFact.model_construct(
-            fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since]
-        )
+        yield derived_fact(fact, text + ".", {"bound": bound, "off": off}, at=since)
     if run.kind in POLICIES or "loss" not in run:
         return
     for series in columns_of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         if float(series.value.min()) == 1.0:
             first = float(series.step[0])
-            yield DerivedFact.model_construct(
-                fact="at_ceiling",
-                text=(
-                    f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
-                    "score that is learnt begins below it, and few tasks end there."
-                ),
-                steps=[first],
+            yield derived_fact(
+                "at_ceiling",
+                f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
+                "score that is learnt begins below it, and few tasks end there.",
+                at=first,
             )
 
 
@@ -124,13 +120,11 @@ def beyond_one(run: Run) -> Iterator[DerivedFact]:
         last, most = median(tail(series)), float(series.value.max())
         shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
         if shares and last > 1 and 1 + MAX_BOUND_DIFFERENCE_SHARE < most <= MOST_BEYOND_ONE:
-            yield DerivedFact.model_construct(
-                fact="beyond_one",
-                text=(
-                    f"{named(series)} goes up to {figure(most)} and is about {figure(last)} at the end. It is at most "
-                    f"1, and {named(shares[0])} is a share of one as well ({figure(float(shares[0].value[-1]))})."
-                ),
-                values={"highest": most, "last": last},
+            yield derived_fact(
+                "beyond_one",
+                f"{named(series)} goes up to {figure(most)} and is about {figure(last)} at the end. It is at most "
+                f"1, and {named(shares[0])} is a share of one as well ({figure(shares[0].value[-1])}).",
+                {"highest": most, "last": last},
             )
             return
 
@@ -154,11 +148,11 @@ def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
             continue
         bound, value = ("below 0", low) if low < -FAR_OUTSIDE else ("above 100 %", high)
         step = float(series.step[int(np.argmax(series.value == value))])
-        yield DerivedFact.model_construct(
-            fact="outside_of_shares",
-            text=f"{named(series)} is {figure(value)} at {run.place(step)}, {bound}. No share of rows is.",
-            values={"value": value},
-            steps=[step],
+        yield derived_fact(
+            "outside_of_shares",
+            f"{named(series)} is {figure(value)} at {run.place(step)}, {bound}. No share of rows is.",
+            {"value": value},
+            at=step,
         )
         return
 
@@ -171,13 +165,11 @@ def uniform_policy(run: Run) -> Iterator[DerivedFact]:
         actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
         if actions:
             level = median(tail(series))
-            yield DerivedFact.model_construct(
-                fact="uniform_policy",
-                text=(
-                    f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
-                    f"{actions} actions: the agent acts at random. Where it learns, that falls."
-                ),
-                values={"actions": float(actions), "entropy": level},
+            yield derived_fact(
+                "uniform_policy",
+                f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
+                f"{actions} actions: the agent acts at random. Where it learns, that falls.",
+                {"actions": actions, "entropy": level},
             )
             return
 
@@ -262,15 +254,13 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
         loss_text = ""
         if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
-            loss_text = f", and {named(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
-        yield DerivedFact.model_construct(
-            fact="rare_class_unanswered" if is_rare else "accuracy_of_majority",
-            text=(
-                f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
-                f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
-                f"has a loss of {figure(loss_of_guess(share))}{loss_text}."
-            ),
-            values={"larger": larger, "last": float(later[-1])},
+            loss_text = f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
+        yield derived_fact(
+            "rare_class_unanswered" if is_rare else "accuracy_of_majority",
+            f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
+            f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
+            f"has a loss of {figure(loss_of_guess(share))}{loss_text}.",
+            {"larger": larger, "last": later[-1]},
         )
         return
 
@@ -342,17 +332,17 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
     values = {"floor": floor, "end": end, "start": start}
     if end < BELOW_FLOOR * floor and set_to:
         why = " On new rows no model gets below it: the answers are in its input, or the rows in its training data."
-        yield DerivedFact.model_construct(fact="below_data_floor", text=text + why, values=values)
+        yield derived_fact("below_data_floor", text + why, values)
     elif end - floor <= NEAR_FLOOR * floor and start - end >= MOST_OF_WAY * (start - floor):
         way = f" That is {percent((start - end) / (start - floor))} of the way from {figure(start)}: little is left."
-        yield DerivedFact.model_construct(fact="near_data_floor", text=text + way, values=values)
+        yield derived_fact("near_data_floor", text + way, values)
 
 
 def better_than_baseline(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation ends below all baselines in the settings."""
     if beaten := below_baseline(run):
         text = f"{beaten}. So the inputs tell of the labels; how much is left to learn, the curves do not say."
-        yield DerivedFact.model_construct(fact="better_than_baseline", text=text)
+        yield derived_fact("better_than_baseline", text)
 
 
 _ANSWERS_ALONE = regex(
@@ -383,10 +373,8 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
     is_padding = counts is not None and "without_padding" in counts.values
     if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
-        yield DerivedFact.model_construct(
-            fact="padding_counts" if is_padding else "prompts_count_unmeant",
-            text=f"{counts.summary}.{but}",
-            values=dict(counts.values),
+        yield derived_fact(
+            "padding_counts" if is_padding else "prompts_count_unmeant", f"{counts.summary}.{but}", counts.values
         )
 
 
@@ -413,14 +401,12 @@ def both_sides_count(run: Run) -> Iterator[DerivedFact]:
         per_row = median(of_row)
         if abs(per_row / (prompt + answer) - 1) > NEAR_LENGTH or abs(per_row / answer - 1) <= 2 * NEAR_LENGTH:
             continue
-        yield DerivedFact.model_construct(
-            fact="both_sides_count",
-            text=(
-                f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
-                f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
-                f"not the {figure(answer)} of answers alone."
-            ),
-            values={"of_row": per_row, "prompt": prompt, "answer": answer},
+        yield derived_fact(
+            "both_sides_count",
+            f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
+            f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
+            f"not the {figure(answer)} of answers alone.",
+            {"of_row": per_row, "prompt": prompt, "answer": answer},
         )
         return
 
@@ -441,9 +427,9 @@ def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
     if not name or run.kind != "sft" or not (is_parted or SETTINGS[name]):
         return
     rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
-    yield DerivedFact.model_construct(
-        fact="prompts_count_by_setting",
-        text=f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
+    yield derived_fact(
+        "prompts_count_by_setting",
+        f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
     )
 
 
@@ -476,15 +462,13 @@ def loss_apart_from_answers(run: Run) -> Iterator[DerivedFact]:
         _, losses, _ = aligned(trained, evaluation)
         same = bool(len(losses)) and abs(math.log(losses[-1] / whole[-1])) <= math.log(MAX_APART_FROM_TRAINING)
         if same and median(apart[-LEAST_PAIRS:]) >= MAX_APART_FROM_ANSWERS:
-            yield DerivedFact.model_construct(
-                fact="loss_apart_from_answers",
-                text=(
-                    f"{named(run['eval_loss'])} is {figure(whole[-1])} at {run.place(steps[-1])}, near "
-                    f"{named(run['loss'])}, where {named(series)} is {figure(answers[-1])}. A loss on answers alone "
-                    "would be near it: other tokens count as well."
-                ),
-                values={"whole": float(whole[-1]), "answers": float(answers[-1])},
-                steps=[float(steps[-1])],
+            yield derived_fact(
+                "loss_apart_from_answers",
+                f"{named(run['eval_loss'])} is {figure(whole[-1])} at {run.place(steps[-1])}, near "
+                f"{named(run['loss'])}, where {named(series)} is {figure(answers[-1])}. A loss on answers alone "
+                "would be near it: other tokens count as well.",
+                {"whole": whole[-1], "answers": answers[-1]},
+                at=steps[-1],
             )
             return
 
@@ -507,13 +491,11 @@ def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
         return
     if not 0 < low < FAR_BELOW * uniform:
         return
-    yield DerivedFact.model_construct(
-        fact="too_low_for_one_pass",
-        text=(
-            f"{named(rows)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
-            f"within {figure(made)} passes over the data. {why} of that."
-        ),
-        values={"loss": low, "passes": made},
+    yield derived_fact(
+        "too_low_for_one_pass",
+        f"{named(rows)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
+        f"within {figure(made)} passes over the data. {why} of that.",
+        {"loss": low, "passes": made},
     )
 
 
@@ -544,15 +526,13 @@ def repeats_itself(run: Run) -> Iterator[DerivedFact]:
             continue
         if low is None:
             return
-        yield DerivedFact.model_construct(
-            fact="repeats_itself",
-            text=(
-                f"the sample in line {line.line} ends with {found[1] or found[2]} again and again, where {named(low)} "
-                f"is {figure(float(np.interp(line.step, low.step, low.value)))}. A model that knows nearly each next "
-                "token of real text writes like it, unless it sees the token that it is to predict."
-            ),
-            values={"loss": float(low.value[-1])},
-            steps=[line.step],
+        yield derived_fact(
+            "repeats_itself",
+            f"the sample in line {line.line} ends with {found[1] or found[2]} again and again, where {named(low)} "
+            f"is {figure(np.interp(line.step, low.step, low.value))}. A model that knows nearly each next "
+            "token of real text writes like it, unless it sees the token that it is to predict.",
+            {"loss": low.value[-1]},
+            at=line.step,
         )
         return
 
@@ -589,15 +569,13 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
         return
     first, count = float(loss.value[0]), f"{math.exp(uniform):,.0f}"
     head = "" if run.facts.tokens else ", unless its last layer is new"
-    yield DerivedFact.model_construct(
-        fact="starts_untrained",
-        text=(
-            f"by the setting {loaded_from.key} the model comes trained, and the first {named(loss)} is "
-            f"{figure(first)} at {run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A "
-            f"trained model begins below{head}."
-        ),
-        values={"first": first, "uniform": uniform},
-        steps=[float(loss.step[0])],
+    yield derived_fact(
+        "starts_untrained",
+        f"by the setting {loaded_from.key} the model comes trained, and the first {named(loss)} is "
+        f"{figure(first)} at {run.place(loss.step[0])}, that of a guess: ln {count} = {figure(uniform)}. A "
+        f"trained model begins below{head}.",
+        {"first": first, "uniform": uniform},
+        at=loss.step[0],
     )
 
 
@@ -639,17 +617,13 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         if loaded_from is None
         else f"by the setting {loaded_from.key} the model comes trained"
     )
-    yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded"
-        if before and first >= MIN_OVERSURE_LOSS_RATIO * uniform
-        else "surer_than_guess",
-        text=(
-            f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
-            f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
-            "sure of wrong tokens is given other ids for them than those it learnt."
-        ),
-        values={"before": before, "first": first, "uniform": uniform},
-        steps=[step],
+    yield derived_fact(
+        "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_LOSS_RATIO * uniform else "surer_than_guess",
+        f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
+        f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
+        "sure of wrong tokens is given other ids for them than those it learnt.",
+        {"before": before, "first": first, "uniform": uniform},
+        at=step,
     )
 
 
@@ -674,13 +648,11 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
         least, level = float(shares.min()), median(shares)
         if least < MANY_UNKNOWN:
             continue
-        yield DerivedFact.model_construct(
-            fact="unknown_tokens",
-            text=(
-                f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series.finite)} "
-                "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few."
-            ),
-            values={"least": least, "level": level},
+        yield derived_fact(
+            "unknown_tokens",
+            f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series.finite)} "
+            "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
+            {"least": least, "level": level},
         )
         return
     yield from _unknown_in_samples(run)
@@ -717,16 +689,14 @@ def scored_apart(run: Run) -> Iterator[DerivedFact]:
         is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
         if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
             continue
-        yield DerivedFact.model_construct(
-            fact="scored_apart",
-            text=(
-                f"{named(series)} begins at {figure(float(scored[0]))}, as {named(losses[1])} does at "
-                f"{figure(float(evaluated[0]))}, and ends at {figure(float(scored[-1]))}, beyond the "
-                f"{figure(guess)} of a uniform guess, where that has come to {figure(float(evaluated[-1]))}. What "
-                "training and its evaluation learn is something else than what this score asks for."
-            ),
-            values={"scored": float(scored[-1]), "evaluated": float(evaluated[-1])},
-            steps=[float(steps[-1])],
+        yield derived_fact(
+            "scored_apart",
+            f"{named(series)} begins at {figure(scored[0])}, as {named(losses[1])} does at "
+            f"{figure(evaluated[0])}, and ends at {figure(scored[-1])}, beyond the "
+            f"{figure(guess)} of a uniform guess, where that has come to {figure(evaluated[-1])}. What "
+            "training and its evaluation learn is something else than what this score asks for.",
+            {"scored": scored[-1], "evaluated": evaluated[-1]},
+            at=steps[-1],
         )
         return
 
@@ -750,16 +720,14 @@ def answers_no_longer_end(run: Run) -> Iterator[DerivedFact]:
         shares = as_shares(series.finite.value)
         if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
             continue
-        yield DerivedFact.model_construct(
-            fact="answers_no_longer_end",
-            text=(
-                f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
-                f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
-                f"{figure(float(loss.value[0]))} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
-                "with the end token that generation waits for would teach to end."
-            ),
-            values={"first": float(shares[0]), "last": float(shares[-1])},
-            steps=[float(series.finite.step[int(np.argmax(shares <= NONE_END))])],
+        yield derived_fact(
+            "answers_no_longer_end",
+            f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
+            f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
+            f"{figure(loss.value[0])} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
+            "with the end token that generation waits for would teach to end.",
+            {"first": shares[0], "last": shares[-1]},
+            at=series.finite.step[int(np.argmax(shares <= NONE_END))],
         )
         return
 
@@ -786,15 +754,13 @@ def _unknown_in_samples(run: Run) -> Iterator[DerivedFact]:
         shares.append(len(_SIGNS.findall(line.text)) / max(1, units))
     if median(shares) < (OF_WORDS if of_words else OF_CHARACTERS):
         return
-    yield DerivedFact.model_construct(
-        fact="unknown_tokens",
-        text=(
-            f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
-            f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
-            "vocabulary that was made of such texts lacks hardly any."
-        ),
-        values={"level": median(shares), "samples": float(len(lines))},
-        steps=[lines[0].step],
+    yield derived_fact(
+        "unknown_tokens",
+        f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
+        f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
+        "vocabulary that was made of such texts lacks hardly any.",
+        {"level": median(shares), "samples": len(lines)},
+        at=lines[0].step,
     )
 
 
@@ -826,15 +792,12 @@ def narrow_layer(run: Run) -> Iterator[DerivedFact]:
         return
     if tokens and narrowest > FEW_UNITS:
         return
-    yield DerivedFact.model_construct(
-        fact="narrow_layer",
-        text=(
-            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
-            f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. "
-            f"{named(loss)} is "
-            f"{figure(left * uniform)} in the last third, {percent(left)} of that of a guess."
-        ),
-        values={"units": narrowest, "classes": classes, "left": left},
+    yield derived_fact(
+        "narrow_layer",
+        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
+        f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} "
+        f"is {figure(left * uniform)} in the last third, {percent(left)} of that of a guess.",
+        {"units": narrowest, "classes": classes, "left": left},
     )
 
 
@@ -867,14 +830,12 @@ def narrow_between(run: Run) -> Iterator[DerivedFact]:
         return
     if abs(held_out - train) > SAME_FIT * train:
         return
-    yield DerivedFact.model_construct(
-        fact="narrow_between",
-        text=(
-            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
-            f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
-            f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation."
-        ),
-        values={"units": min(between), "explained": end},
+    yield derived_fact(
+        "narrow_between",
+        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
+        f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
+        f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation.",
+        {"units": min(between), "explained": end},
     )
 
 
@@ -889,15 +850,13 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     if is_past_start(run, float(loss.step[0])):
         return
     first = float(loss.value[0])
-    yield DerivedFact.model_construct(
-        fact="first_loss_far_beyond_guess",
-        text=(
-            f"the first {named(loss)} is {figure(first)} at {run.place(float(loss.step[0]))}, "
-            f"{figure(first / uniform)} times that of a guess, {figure(uniform)}. Tokens or labels that do not fit "
-            "leave a few times that of a guess. So much takes outputs on far too large a scale, or a sum as the loss."
-        ),
-        values={"first": first, "uniform": uniform},
-        steps=[float(loss.step[0])],
+    yield derived_fact(
+        "first_loss_far_beyond_guess",
+        f"the first {named(loss)} is {figure(first)} at {run.place(loss.step[0])}, "
+        f"{figure(first / uniform)} times that of a guess, {figure(uniform)}. Tokens or labels that do not fit "
+        "leave a few times that of a guess. So much takes outputs on far too large a scale, or a sum as the loss.",
+        {"first": first, "uniform": uniform},
+        at=loss.step[0],
     )
 
 
@@ -912,15 +871,13 @@ def base_rate(run: Run) -> Iterator[DerivedFact]:
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
     areas = [series for series in columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS) if is_auc(series)]
-    also = f"; {named(areas[0])} ends at {figure(float(areas[0].value[-1]))}, and chance has 0.5" if areas else ""
-    yield DerivedFact.model_construct(
-        fact="no_better_than_constant",
-        text=(
-            f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
-            f"{named(evaluation)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell "
-            "of the labels bring it below."
-        ),
-        values={"constant": entropy, "best": best},
+    also = f"; {named(areas[0])} ends at {figure(areas[0].value[-1])}, and chance has 0.5" if areas else ""
+    yield derived_fact(
+        "no_better_than_constant",
+        f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
+        f"{named(evaluation)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell "
+        "of the labels bring it below.",
+        {"constant": entropy, "best": best},
     )
 
 
@@ -949,14 +906,11 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
         later = series.value[len(series) // 2 :]
         if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
             continue
-        yield DerivedFact.model_construct(
-            fact="evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
-            text=(
-                f"{named(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
-                f"{len(series)} records; {guess} {figure(bound)} at most. Weights that are too large make wrong "
-                "answers so sure."
-            ),
-            values={"lowest": float(later.min()), "guess": bound},
+        yield derived_fact(
+            "evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
+            f"{named(series)} is {figure(later.min())} to {figure(later.max())} in the later half of {len(series)} "
+            f"records; {guess} {figure(bound)} at most. Weights that are too large make wrong answers so sure.",
+            {"lowest": later.min(), "guess": bound},
         )
         return
 
@@ -976,14 +930,12 @@ def answers_with_silence(run: Run) -> Iterator[DerivedFact]:
         if not MIN_SILENT_RECORDS <= silent < len(series):
             continue
         first = float(series.step[-silent])
-        yield DerivedFact.model_construct(
-            fact="answers_with_silence",
-            text=(
-                f"{named(series)} is {figure(float(series.value[-silent - 1]))} in the record before and exactly 0 in "
-                f"the last {silent} records, from {run.place(first)} on. An output of zeros has 0 decibels in common "
-                "libraries, more than a noisy one: the model answers with silence."
-            ),
-            values={"records": float(silent)},
-            steps=[first],
+        yield derived_fact(
+            "answers_with_silence",
+            f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in "
+            f"the last {silent} records, from {run.place(first)} on. An output of zeros has 0 decibels in common "
+            "libraries, more than a noisy one: the model answers with silence.",
+            {"records": silent},
+            at=first,
         )
         return

@@ -32,6 +32,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     both_losses,
     columns_of,
+    derived_fact,
     from_to,
     named,
     tail,
@@ -54,14 +55,12 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     for part, weight, first, last in weighted:
         if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
             continue
-        yield DerivedFact.model_construct(
-            fact="entropy_lowered",
-            text=(
-                f"{named(total)} holds the entropy with the factor +{figure(weight)} (least squares over {len(total)} "
-                f"records): training lowers it, from about {figure(first)} to about {figure(last)}. A bonus for "
-                "entropy has a negative factor."
-            ),
-            values={"factor": float(weight), "first": first, "last": last},
+        yield derived_fact(
+            "entropy_lowered",
+            f"{named(total)} holds the entropy with the factor +{figure(weight)} (least squares over {len(total)} "
+            f"records): training lowers it, from about {figure(first)} to about {figure(last)}. A bonus for "
+            "entropy has a negative factor.",
+            {"factor": weight, "first": first, "last": last},
         )
         return
 
@@ -88,26 +87,22 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
     # One of continuous actions that is on its way to its target passes 0 within a third of a run.
     if below and float(tail(entropy).max()) <= LEFT_AT_END * first:
         (name, target) = below[0]
-        yield DerivedFact.model_construct(
-            fact="entropy_target_below_any",
-            text=(
-                f"{name} is {figure(target)}, and {named(entropy)} goes from {figure(first)} to {figure(late)}, never "
-                "below 0, as that of a choice among actions. It is above the target to the very end, so the "
-                "temperature falls until nothing pays for entropy."
-            ),
-            values={"target": target, "first": first, "late": late},
+        yield derived_fact(
+            "entropy_target_below_any",
+            f"{name} is {figure(target)}, and {named(entropy)} goes from {figure(first)} to {figure(late)}, never "
+            "below 0, as that of a choice among actions. It is above the target to the very end, so the "
+            "temperature falls until nothing pays for entropy.",
+            {"target": target, "first": first, "late": late},
         )
     counts = [setting.value for setting in run.settings.values() if _ACTIONS.fullmatch(setting.key.rpartition("/")[2])]
     is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in run.settings.values())
     actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), 0.0)
     if is_discrete and actions and float(entropy.value.min()) > math.log2(actions):
-        yield DerivedFact.model_construct(
-            fact="entropy_above_all_alike",
-            text=(
-                f"{named(entropy)} is {figure(float(entropy.value.min()))} or more, and {figure(actions)} actions that "
-                f"are all alike have {figure(math.log(actions))} = ln {figure(actions)}. No policy has more."
-            ),
-            values={"lowest": float(entropy.value.min()), "actions": actions},
+        yield derived_fact(
+            "entropy_above_all_alike",
+            f"{named(entropy)} is {figure(entropy.value.min())} or more, and {figure(actions)} actions that "
+            f"are all alike have {figure(math.log(actions))} = ln {figure(actions)}. No policy has more.",
+            {"lowest": entropy.value.min(), "actions": actions},
         )
 
 
@@ -139,14 +134,12 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
         if is_lost
         else "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
     )
-    yield DerivedFact.model_construct(
-        fact="groups_alike_without_entropy" if is_lost else "groups_alike_with_entropy",
-        text=(
-            f"{named(alike[0])} is about {figure(share)}: all answers to a prompt earn alike. But {named(paid)} goes "
-            f"from {figure(low)} to {figure(high)} from record to record (10 and 90 % of the last third), so prompts "
-            f"do not. {named(entropy)} goes from {figure(early)} to about {figure(late)}. {why}"
-        ),
-        values={"share": share, "low": low, "high": high, "entropy": late},
+    yield derived_fact(
+        "groups_alike_without_entropy" if is_lost else "groups_alike_with_entropy",
+        f"{named(alike[0])} is about {figure(share)}: all answers to a prompt earn alike. But {named(paid)} goes "
+        f"from {figure(low)} to {figure(high)} from record to record (10 and 90 % of the last third), so prompts "
+        f"do not. {named(entropy)} goes from {figure(early)} to about {figure(late)}. {why}",
+        {"share": share, "low": low, "high": high, "entropy": late},
     )
 
 
@@ -176,15 +169,13 @@ def answers_alike(run: Run) -> Iterator[DerivedFact]:
         shares = as_shares(series.finite.value)
         if not 0 < float(shares.max()) <= MOST_ALIKE:
             continue
-        yield DerivedFact.model_construct(
-            fact="answers_alike",
-            text=(
-                f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
-                f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
-                "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
-                "their mean."
-            ),
-            values={"different": median(shares), "from": low, "to": high},
+        yield derived_fact(
+            "answers_alike",
+            f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
+            f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
+            "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
+            "their mean.",
+            {"different": median(shares), "from": low, "to": high},
         )
         return
 
@@ -205,14 +196,12 @@ def far_without_gain(run: Run) -> Iterator[DerivedFact]:
         end = end_level(kl.value)
         if divergence.of_update or len(kl) < MIN_DIVERGENCE_RECORDS or end <= divergence.limit:
             continue
-        yield DerivedFact.model_construct(
-            fact="far_without_gain",
-            text=(
-                f"{named(kl)} ends at about {figure(end)}, while the reward goes from about {figure(first)} to "
-                f"{figure(last)}. Rewards within a group differ by {figure(usual)} (standard deviation), so "
-                "the policy hardly gains by going so far. One that is paid for length or for a proxy gains more."
-            ),
-            values={"kl": end, "first": first, "last": last, "spread": usual},
+        yield derived_fact(
+            "far_without_gain",
+            f"{named(kl)} ends at about {figure(end)}, while the reward goes from about {figure(first)} to "
+            f"{figure(last)}. Rewards within a group differ by {figure(usual)} (standard deviation), so "
+            "the policy hardly gains by going so far. One that is paid for length or for a proxy gains more.",
+            {"kl": end, "first": first, "last": last, "spread": usual},
         )
         return
 
@@ -233,14 +222,12 @@ def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
     first, (_, last), (began, ends) = float(entropy.value[0]), _ends_of(entropy), _ends_of(paid)
     if not 0 <= last <= HARDLY_ANY * first or ends >= began:
         return
-    yield DerivedFact.model_construct(
-        fact="unpaid_entropy_lost",
-        text=(
-            f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
-            f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
-            "policy that takes one action everywhere meets nothing that could teach it better."
-        ),
-        values={"first": first, "last": last, "from": began, "to": ends},
+    yield derived_fact(
+        "unpaid_entropy_lost",
+        f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
+        f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
+        "policy that takes one action everywhere meets nothing that could teach it better.",
+        {"first": first, "last": last, "from": began, "to": ends},
     )
 
 
@@ -273,15 +260,13 @@ def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
     random, last = float(by_chance.max()), median(late)
     if last - random > HARDLY_MORE * abs(random):
         return
-    yield DerivedFact.model_construct(
-        fact="chance_ends_at_once",
-        text=(
-            f"{named(share)} is {figure(float(share.value[few[0]]))} from {run.place(end)} of {figure(steps)} on. "
-            f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
-            "repeats what it had met by then, and tries nothing else."
-        ),
-        values={"share": end / steps, "random": random, "last": last},
-        steps=[end],
+    yield derived_fact(
+        "chance_ends_at_once",
+        f"{named(share)} is {figure(share.value[few[0]])} from {run.place(end)} of {figure(steps)} on. "
+        f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
+        "repeats what it had met by then, and tries nothing else.",
+        {"share": end / steps, "random": random, "last": last},
+        at=end,
     )
 
 
@@ -320,7 +305,7 @@ def at_limit(run: Run) -> Iterator[DerivedFact]:
         why = (
             f"{named(paid)} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
         )
-    yield DerivedFact.model_construct(fact=fact, text=f"{text}. {why}", values={"share": share})
+    yield derived_fact(fact, f"{text}. {why}", {"share": share})
 
 
 HARDLY_CUT = 0.1
@@ -348,16 +333,14 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
     is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
     if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
         return
-    yield DerivedFact.model_construct(
-        fact="cut_ones_earn",
-        text=(
-            f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {percent(last_cut)} of the "
-            f"completions are cut at their limit in the end. {named(paid)} rises from about {figure(low)} to "
-            f"{figure(high)} all the same, and is {figure(float(earned[1].min()))} or more wherever most are cut. "
-            "What is cut before it ends holds no answer, so length itself is paid."
-        ),
-        values={"length": long, "cut": last_cut, "from": low, "to": high},
-        steps=[float(cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))])],
+    yield derived_fact(
+        "cut_ones_earn",
+        f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {percent(last_cut)} of the "
+        f"completions are cut at their limit in the end. {named(paid)} rises from about {figure(low)} to "
+        f"{figure(high)} all the same, and is {figure(earned[1].min())} or more wherever most are cut. "
+        "What is cut before it ends holds no answer, so length itself is paid.",
+        {"length": long, "cut": last_cut, "from": low, "to": high},
+        at=cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))],
     )
 
 
@@ -377,14 +360,12 @@ def nothing_written(run: Run) -> Iterator[DerivedFact]:
     (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
     if not 0 <= short <= ONE_TOKEN or long < TIMES_SHORTER * max(short, 1.0) or high < low:
         return
-    yield DerivedFact.model_construct(
-        fact="nothing_written",
-        text=(
-            f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
-            f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
-            "prompts, so the reward pays for what is short."
-        ),
-        values={"length": short, "from": low, "to": high},
+    yield derived_fact(
+        "nothing_written",
+        f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
+        f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
+        "prompts, so the reward pays for what is short.",
+        {"length": short, "from": low, "to": high},
     )
 
 
@@ -417,14 +398,12 @@ def much_clipped(run: Run) -> Iterator[DerivedFact]:
     if most is None or median(most.value) < MOST_CLIPPED:
         return
     count, usual, highest = HEALTHY_CLIPPED
-    yield DerivedFact.model_construct(
-        fact="much_clipped",
-        text=(
-            f"{named(most)} is about {figure(median(most.value))} (median of {len(most)} records): so many ratios to "
-            f"the policy that sampled are clipped. Of {count} healthy policies that were trained for comparison 95 % "
-            f"have a median of at most {figure(usual)}, and none above {figure(highest)}."
-        ),
-        values={"share": median(most.value), "usual": usual},
+    yield derived_fact(
+        "much_clipped",
+        f"{named(most)} is about {figure(median(most.value))} (median of {len(most)} records): so many ratios to "
+        f"the policy that sampled are clipped. Of {count} healthy policies that were trained for comparison 95 % "
+        f"have a median of at most {figure(usual)}, and none above {figure(highest)}.",
+        {"share": median(most.value), "usual": usual},
     )
 
 
@@ -444,14 +423,12 @@ def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
         first, last = float(series.value[0]), median(series.value[-LEAST_PAIRS:])
         if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
             continue
-        yield DerivedFact.model_construct(
-            fact="logps_multiplied",
-            text=(
-                f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
-                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
-                "preferences are learnt."
-            ),
-            values={"first": first, "last": last},
+        yield derived_fact(
+            "logps_multiplied",
+            f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+            "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
+            "preferences are learnt.",
+            {"first": first, "last": last},
         )
         return
 
@@ -501,15 +478,13 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
-    yield DerivedFact.model_construct(
-        fact="source_contradicts" if _by_people(pairs) else "pairs_contradict",
-        text=(
-            f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
-            f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
-            "Far fewer means that what one set calls chosen the other calls rejected."
-        ),
-        values={"train": right, "eval": most},
-        steps=[float(pairs.step[0])],
+    yield derived_fact(
+        "source_contradicts" if _by_people(pairs) else "pairs_contradict",
+        f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
+        f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
+        "Far fewer means that what one set calls chosen the other calls rejected.",
+        {"train": right, "eval": most},
+        at=pairs.step[0],
     )
 
 
@@ -536,15 +511,13 @@ def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     if len(ends) < 2 or ends[0][0] > min(most, max(least, mirrored)) or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
         return
     (low, wrong), (high, other) = ends[0], ends[-1]
-    yield DerivedFact.model_construct(
-        fact="source_contradicts",
-        text=(
-            f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
-            "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
-            "way round, there or in training."
-        ),
-        values={"train": right, "eval": low, "other": high},
-        steps=[float(run[wrong].finite.step[0])],
+    yield derived_fact(
+        "source_contradicts",
+        f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
+        "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
+        "way round, there or in training.",
+        {"train": right, "eval": low, "other": high},
+        at=run[wrong].finite.step[0],
     )
 
 
@@ -582,15 +555,13 @@ def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
     smaller = [float(margin[0].where(margin[0].step > since).value.mean()) for margin in margins if margin]
     if higher[0] <= higher[1] or (len(smaller) == 2 and smaller[0] >= smaller[1]):
         return
-    yield DerivedFact.model_construct(
-        fact="training_pairs_behind",
-        text=(
-            f"from {run.place(since)} on {named(train[0])} is {figure(low)} in the mean and {named(held_out[0])} "
-            f"{figure(high)}, with a loss of {figure(higher[0])} next to {figure(higher[1])}. Pairs that are trained "
-            "on are learnt at least as well as others, unless some of them are the wrong way round."
-        ),
-        values={"train": low, "eval": high},
-        steps=[since],
+    yield derived_fact(
+        "training_pairs_behind",
+        f"from {run.place(since)} on {named(train[0])} is {figure(low)} in the mean and {named(held_out[0])} "
+        f"{figure(high)}, with a loss of {figure(higher[0])} next to {figure(higher[1])}. Pairs that are trained "
+        "on are learnt at least as well as others, unless some of them are the wrong way round.",
+        {"train": low, "eval": high},
+        at=since,
     )
 
 
@@ -651,15 +622,13 @@ def source_mirrored(run: Run) -> Iterator[DerivedFact]:
             low, right = median(tail(wrong)), [median(tail(series)) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
                 continue
-            yield DerivedFact.model_construct(
-                fact="source_mirrored",
-                text=(
-                    f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
-                    f"{figure(right[0])} and {figure(right[1])}; in each of {len(wrong)} records it is what these lack "
-                    "of one. Answers that are right as often, and labels the other way round, look so."
-                ),
-                values={"low": low, "high": right[0]},
-                steps=[float(wrong.step[0])],
+            yield derived_fact(
+                "source_mirrored",
+                f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
+                f"{figure(right[0])} and {figure(right[1])}; in each of {len(wrong)} records it is what these lack "
+                "of one. Answers that are right as often, and labels the other way round, look so.",
+                {"low": low, "high": right[0]},
+                at=wrong.step[0],
             )
             return
 
@@ -686,15 +655,13 @@ def values_run_off(run: Run) -> Iterator[DerivedFact]:
         first, last = float(value[0]), median(value[-LEAST_PAIRS:])
         if last < max(FAR_BEYOND_RETURNS * most, TIMES_GROWN * first) or monotone(sample(value)) < MOSTLY_RIGHT:
             continue
-        yield DerivedFact.model_construct(
-            fact="values_run_off",
-            text=(
-                f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
-                f"{figure(last)}, while {named(run['reward'])} is {figure(most)} at the most. No return is so large: "
-                "the critic takes its own values as targets, which grow by it."
-            ),
-            values={"value": last, "most": most},
-            steps=[float(series.finite.step[0])],
+        yield derived_fact(
+            "values_run_off",
+            f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
+            f"{figure(last)}, while {named(run['reward'])} is {figure(most)} at the most. No return is so large: "
+            "the critic takes its own values as targets, which grow by it.",
+            {"value": last, "most": most},
+            at=series.finite.step[0],
         )
         return
 
@@ -732,23 +699,19 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
         return
     _, share, early, late = max(lost, key=lambda each: each[0])
     fact, gain = paid
-    yield DerivedFact.model_construct(
-        fact=fact,
-        text=(
-            f"{named(share)} falls from about {figure(early)} to {figure(late)} and stays there, while {gain}. "
-            "What training rewards is not what is counted there."
-        ),
-        values={"early": early, "late": late},
-        steps=[float(share.step[0])],
+    yield derived_fact(
+        fact,
+        f"{named(share)} falls from about {figure(early)} to {figure(late)} and stays there, while {gain}. "
+        "What training rewards is not what is counted there.",
+        {"early": early, "late": late},
+        at=share.step[0],
     )
     if run.kind in POLICIES and late <= HARDLY_LEFT * early:
-        yield DerivedFact.model_construct(
-            fact="success_gone",
-            text=(
-                f"Of {named(share)} {figure(100 * late / early)} % is left. Answers that only grow longer are as often "
-                "right as before, unless they are cut."
-            ),
-            values={"left": late / early},
+        yield derived_fact(
+            "success_gone",
+            f"Of {named(share)} {figure(100 * late / early)} % is left. Answers that only grow longer are as often "
+            "right as before, unless they are cut.",
+            {"left": late / early},
         )
 
 
@@ -778,18 +741,16 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
         if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
             continue
         is_kept = first < 0 and last >= first - LEAST_NATS
-        yield DerivedFact.model_construct(
-            fact="writing_against_pairs" if is_kept else "writing_falls_with_pairs",
-            text=(
-                f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
-                f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
-                + (
-                    "The model writes what the pairs call chosen, and that is not what counts as right."
-                    if is_kept
-                    else "The model hardly writes what the pairs call chosen, nor anything else that is right."
-                )
+        yield derived_fact(
+            "writing_against_pairs" if is_kept else "writing_falls_with_pairs",
+            f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
+            f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+            + (
+                "The model writes what the pairs call chosen, and that is not what counts as right."
+                if is_kept
+                else "The model hardly writes what the pairs call chosen, nor anything else that is right."
             ),
-            values={"early": early, "late": late, "first": first, "last": last},
+            {"early": early, "late": late, "first": first, "last": last},
         )
         return
 
@@ -829,16 +790,13 @@ def picks_worse_than_chance(run: Run) -> Iterator[DerivedFact]:
         steps, picked, usual = at_common_steps(pair[True], pair[False])
         if len(steps) < FEWEST_EVALUATIONS or (picked >= usual - PICKS_WORSE_BY * np.abs(usual)).any():
             continue
-        yield DerivedFact.model_construct(
-            fact="picks_worse_than_chance",
-            text=(
-                f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at "
-                f"{len(steps)} evaluations, while {figure(100 * right)} % of the pairs are in the right order. What "
-                "the model ranks first is worse than an answer that nothing picked: the pairs teach it to prefer "
-                "the worse."
-            ),
-            values={"picked": float(picked[-1]), "usual": float(usual[-1]), "right": right},
-            steps=[float(steps[0])],
+        yield derived_fact(
+            "picks_worse_than_chance",
+            f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at {len(steps)} "
+            f"evaluations, while {figure(100 * right)} % of the pairs are in the right order. What the model ranks "
+            "first is worse than an answer that nothing picked: the pairs teach it to prefer the worse.",
+            {"picked": picked[-1], "usual": usual[-1], "right": right},
+            at=steps[0],
         )
         return
 
@@ -862,15 +820,12 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     if not low or len(low) < len(shares):
         return
     early, late, share = low[0]
-    yield DerivedFact.model_construct(
-        fact="success_stays_low",
-        text=(
-            f"{named(paid)} rises from {figure(rise[0])} to {figure(rise[1])}, nearly all there is, while "
-            f"{named(share)} is about {figure(early)} at first and {figure(late)} at the end. Most of what earns the "
-            "reward is wrong."
-        ),
-        values={"reward": rise[1], "early": early, "late": late},
-        steps=[float(share.step[0])],
+    yield derived_fact(
+        "success_stays_low",
+        f"{named(paid)} rises from {figure(rise[0])} to {figure(rise[1])}, nearly all there is, while {named(share)} "
+        f"is about {figure(early)} at first and {figure(late)} at the end. Most of what earns the reward is wrong.",
+        {"reward": rise[1], "early": early, "late": late},
+        at=share.step[0],
     )
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
@@ -879,10 +834,10 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     if 0 < long <= AS_LONG * short and not any(end > HARDLY_CUT and first < MOSTLY_CUT for first, end in cut_ends):
         are_cut = any(end > HARDLY_CUT for _, end in cut_ends)
         at_first = "most are cut from the start" if are_cut else "hardly any are cut"
-        yield DerivedFact.model_construct(
-            fact="as_long_as_before",
-            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
-            values={"short": short, "long": long},
+        yield derived_fact(
+            "as_long_as_before",
+            f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
+            {"short": short, "long": long},
         )
 
 
@@ -974,14 +929,12 @@ def solved_with_reward(run: Run) -> Iterator[DerivedFact]:
         first, last = median(score.value[:LEAST_PAIRS]), median(score.value[-MIN_RECORDS_FOR_LEVEL:])
         if first >= MAX_UNSOLVED_SHARE or not MIN_SOLVED_SHARE <= last <= 1:
             continue
-        yield DerivedFact.model_construct(
-            fact="solved_with_reward",
-            text=(
-                f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
-                f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
-                "right, little entropy, small gradients and groups of equal rewards are to be expected."
-            ),
-            values={"first": first, "last": last},
+        yield derived_fact(
+            "solved_with_reward",
+            f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
+            f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
+            "right, little entropy, small gradients and groups of equal rewards are to be expected.",
+            {"first": first, "last": last},
         )
         return
 
@@ -1025,15 +978,12 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
         low = median(series.value[falls])
         is_set = f", and {setting} is {figure(planned)}" if setting else ""
         places = ", ".join(figure(step) for step in series.step[falls][:SHOWN_FALLS].tolist())
-        yield DerivedFact.model_construct(
-            fact="falls_at_intervals",
-            text=(
-                f"{named(series)} grows to about {figure(tops)} and falls to {figure(low)} at once, {len(falls)} "
-                f"times: first at {run.step_name} {places}. It takes {figure(interval)} {run.step_name}s each time"
-                f"{is_set}. So the policy that samples is brought up to date only then, and its "
-                "samples are old in between."
-            ),
-            values={"interval": interval, "top": tops, "low": low},
+        yield derived_fact(
+            "falls_at_intervals",
+            f"{named(series)} grows to about {figure(tops)} and falls to {figure(low)} at once, {len(falls)} times: "
+            f"first at {run.step_name} {places}. It takes {figure(interval)} {run.step_name}s each time{is_set}. So "
+            "the policy that samples is brought up to date only then, and its samples are old in between.",
+            {"interval": interval, "top": tops, "low": low},
             steps=series.step[falls].tolist(),
         )
         return
@@ -1092,13 +1042,11 @@ def moved_before_update(run: Run) -> Iterator[DerivedFact]:
     if moved < max(MIN_MOVED_BEFORE[quantity], MIN_SHARE_OF_MOVE * usual):
         return
     whole = f", and {named(others[0])} {figure(usual)}" if others else ""
-    yield DerivedFact.model_construct(
-        fact="moved_before_update",
-        text=(
-            f"{named(first)} is about {figure(moved)} (median of {len(first)} records){whole}. Before any update on a "
-            "batch it is the policy that sampled, so that nothing has moved: other weights, or another engine, sampled."
-        ),
-        values={"first": moved, "whole": usual},
+    yield derived_fact(
+        "moved_before_update",
+        f"{named(first)} is about {figure(moved)} (median of {len(first)} records){whole}. Before any update on a "
+        "batch it is the policy that sampled, so that nothing has moved: other weights, or another engine, sampled.",
+        {"first": moved, "whole": usual},
     )
 
 
@@ -1137,16 +1085,14 @@ def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
         )
         if first < LEAST_PAIRS or float(apart[:first].max()) > PRINTED_ONE or not is_far:
             continue
-        yield DerivedFact.model_construct(
-            fact="ratio_leaves_one",
-            text=(
-                f"{head} is 1 at the least and at the most in the first {first} records; from "
-                f"{run.place(pair['min'].step[first])} on it is {from_to(low[first:])} at the least and "
-                f"{from_to(high[first:])} at the most. Samples of the policy that is trained have a ratio of 1; these "
-                "are of one that no longer follows it."
-            ),
-            values={"records": float(len(apart) - first)},
-            steps=[float(pair["min"].step[first])],
+        yield derived_fact(
+            "ratio_leaves_one",
+            f"{head} is 1 at the least and at the most in the first {first} records; from "
+            f"{run.place(pair['min'].step[first])} on it is {from_to(low[first:])} at the least and "
+            f"{from_to(high[first:])} at the most. Samples of the policy that is trained have a ratio of 1; these "
+            "are of one that no longer follows it.",
+            {"records": len(apart) - first},
+            at=pair["min"].step[first],
         )
         return
 
@@ -1160,13 +1106,13 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
     share = median(effective[0].value) if effective else 1.0
     parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= MIN_STALE_UPDATES else []
     if share < FEW_EFFECTIVE and float(effective[0].value.max()) <= 1:
-        lowest = figure(float(effective[0].value.min()))
+        lowest = figure(effective[0].value.min())
         parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")
     if parts:
-        yield DerivedFact.model_construct(
-            fact="stale_policy",
-            text=f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
-            values={"oldest": oldest, "effective": share},
+        yield derived_fact(
+            "stale_policy",
+            f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
+            {"oldest": oldest, "effective": share},
         )
 
 
@@ -1192,15 +1138,13 @@ def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
         far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
         if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
             continue
-        yield DerivedFact.model_construct(
-            fact="old_samples_far_off",
-            text=(
-                f"{named(age)} goes up to {figure(float(updates.max()))} updates between syncs. {named(series)} is "
-                f"{figure(float(level[far].min()))} to {figure(float(level[far].max()))} in {int(far.sum())} records "
-                "of such old samples. Fresh samples have little of it."
-            ),
-            values={"oldest": float(updates.max()), "records": float(far.sum())},
-            steps=[float(steps[int(far.argmax())])],
+        yield derived_fact(
+            "old_samples_far_off",
+            f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
+            f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
+            "of such old samples. Fresh samples have little of it.",
+            {"oldest": updates.max(), "records": far.sum()},
+            at=steps[int(far.argmax())],
         )
         return
 

@@ -49,6 +49,7 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     columns_of,
+    derived_fact,
     from_to,
     named,
     set_scores,
@@ -99,7 +100,7 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     columns = np.stack([part.value for part in parts], axis=1)
     early, late = (row_medians((columns[piece] * weights).T) for piece in (slice(0, 3), slice(-3, None)))
     shares = late / late.sum()
-    equation = " + ".join(f"{figure(float(w))} x {named(series)}" for w, series in zip(weights, parts, strict=True))
+    equation = " + ".join(f"{figure(w)} x {named(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
     steady = (early - late <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (
         late - early <= MAX_STEADY_RISE_SHARE * np.abs(early)
@@ -113,18 +114,12 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
             level = figure(median(series.value[-3:]))
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
-            yield DerivedFact.model_construct(
-                fact="part_stays", text=text + expected, values={"share": float(shares[k])}
-            )
+            yield derived_fact("part_stays", text + expected, {"share": shares[k]})
     if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS and float(
         weights.min()
     ) > MIN_RELATIVE_WEIGHT * float(weights.max()):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
-        yield DerivedFact.model_construct(
-            fact="part_rules",
-            text=f"{text} The other parts have next to no gradient.",
-            values={"share": float(shares[most])},
-        )
+        yield derived_fact("part_rules", f"{text} The other parts have next to no gradient.", {"share": shares[most]})
 
 
 def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
@@ -200,16 +195,14 @@ def penalty_rules(run: Run) -> Iterator[DerivedFact]:
         if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
             continue
         at = int(shrunk[0])
-        yield DerivedFact.model_construct(
-            fact="penalty_rules",
-            text=(
-                f"{named(penalty)} falls from {figure(float(penalty.value[0]))} to {figure(float(penalty.value[at]))} "
-                f"by {run.place(loss.step[at])}, where {named(loss)} is still {figure(float(loss.value[at]))} of "
-                f"{figure(start)}, and rests at {figure(left)}, above the {figure(end)} of {named(loss)}. Weights "
-                "shrink before anything is learnt, and what holds them down weighs more than the data."
-            ),
-            values={"penalty": left, "loss": end},
-            steps=[float(loss.step[at])],
+        yield derived_fact(
+            "penalty_rules",
+            f"{named(penalty)} falls from {figure(penalty.value[0])} to {figure(penalty.value[at])} "
+            f"by {run.place(loss.step[at])}, where {named(loss)} is still {figure(loss.value[at])} of "
+            f"{figure(start)}, and rests at {figure(left)}, above the {figure(end)} of {named(loss)}. Weights "
+            "shrink before anything is learnt, and what holds them down weighs more than the data.",
+            {"penalty": left, "loss": end},
+            at=loss.step[at],
         )
         return
 
@@ -267,13 +260,11 @@ MOST_SUMMED = 12
 
 def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
     first, last = map(float, ends)
-    return DerivedFact.model_construct(
-        fact="divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
-        text=(
-            f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
-            f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added."
-        ),
-        values={"factor": factor, "first": first, "last": last},
+    return derived_fact(
+        "divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
+        f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
+        f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added.",
+        {"factor": factor, "first": first, "last": last},
     )
 
 
@@ -321,16 +312,14 @@ def divergence_against_mean(run: Run) -> Iterator[DerivedFact]:
     if not gone or len(kept) != 1 or kept[0][0].value[0] > MEAN_OF_VALUES or gone[0][1] < COUNTS_IN_FULL * kept[0][1]:
         return
     (divergence, factor, *_), (error, weight, *_) = gone[0], kept[0]
-    yield DerivedFact.model_construct(
-        fact="divergence_against_mean",
-        text=(
-            f"{named(total)} = {figure(weight)} x {named(error)} + {figure(factor)} x {named(divergence)}. "
-            f"{named(error)} starts at {figure(float(error.value[0]))}, so it is a mean over the values of a row, and "
-            f"{named(divergence)} ends at {figure(float(divergence.value[-1]))}. The bound sums over the values: in a "
-            "mean over N of them the divergence counts N times too much, and codes say nothing."
-        ),
-        values={"factor": factor, "error": float(error.value[0])},
-        steps=list(collapsed.steps),
+    yield derived_fact(
+        "divergence_against_mean",
+        f"{named(total)} = {figure(weight)} x {named(error)} + {figure(factor)} x {named(divergence)}. "
+        f"{named(error)} starts at {figure(error.value[0])}, so it is a mean over the values of a row, and "
+        f"{named(divergence)} ends at {figure(divergence.value[-1])}. The bound sums over the values: in a "
+        "mean over N of them the divergence counts N times too much, and codes say nothing.",
+        {"factor": factor, "error": error.value[0]},
+        steps=collapsed.steps,
     )
 
 
@@ -368,14 +357,12 @@ def rising_parts(run: Run) -> Iterator[DerivedFact]:
             f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
             for other, start, end in lower[:1]
         )
-        yield DerivedFact.model_construct(
-            fact="part_given_up" if lower else "part_rises",
-            text=(
-                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
-                "trained together fall together, or one is given up for another."
-            ),
-            values={"from": first, "to": last},
+        yield derived_fact(
+            "part_given_up" if lower else "part_rises",
+            f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
+            f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
+            "trained together fall together, or one is given up for another.",
+            {"from": first, "to": last},
         )
         return
 
@@ -404,15 +391,12 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
         return
     step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
-    yield DerivedFact.model_construct(
-        fact="nothing_trained",
-        text=(
-            f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and "
-            "were not before. Nothing is trained there, as where no label is counted: what is learnt well has a small "
-            "gradient."
-        ),
-        values={"records": float(min(ends))},
-        steps=[step],
+    yield derived_fact(
+        "nothing_trained",
+        f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
+        "not before. Nothing is trained there, as where no label is counted: what is learnt well has a small gradient.",
+        {"records": min(ends)},
+        at=step,
     )
 
 
@@ -427,15 +411,13 @@ def _labels_run_out(run: Run) -> DerivedFact | None:
     if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
         return None
     step = float(counts.step[-left])
-    return DerivedFact.model_construct(
-        fact="labels_run_out",
-        text=(
-            f"{named(counts)} is {figure(float(late.max()))} at most in all {left} records since {run.place(step)}, "
-            f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
-            "label trains nothing, and one with a few trains on these alone."
-        ),
-        values={"records": float(left), "most": float(late.max()), "before": usual},
-        steps=[step],
+    return derived_fact(
+        "labels_run_out",
+        f"{named(counts)} is {figure(late.max())} at most in all {left} records since {run.place(step)}, "
+        f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
+        "label trains nothing, and one with a few trains on these alone.",
+        {"records": left, "most": late.max(), "before": usual},
+        at=step,
     )
 
 
@@ -468,14 +450,12 @@ def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
     if times < (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND):
         return
     length = rate * clip
-    yield DerivedFact.model_construct(
-        fact="steps_of_one_length",
-        text=(
-            f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
-            f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
-            f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly."
-        ),
-        values={"times": times, "length": length},
+    yield derived_fact(
+        "steps_of_one_length",
+        f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
+        f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
+        f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly.",
+        {"times": times, "length": length},
     )
 
 
@@ -498,14 +478,12 @@ def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
             if not np.ptp(column.value[bad]):  # one number that stands for none
                 continue
             highest = float(column.value[bad].max())
-            yield DerivedFact.model_construct(
-                fact="lost_where_negative",
-                text=(
-                    f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
-                    f"{named(column)} is below zero ({figure(highest)} or less), and in no other. "
-                    "The logarithm or the root of a number below zero is not a number."
-                ),
-                values={"records": float(bad.sum())},
+            yield derived_fact(
+                "lost_where_negative",
+                f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
+                f"{named(column)} is below zero ({figure(highest)} or less), and in no other. "
+                "The logarithm or the root of a number below zero is not a number.",
+                {"records": bad.sum()},
                 steps=loss.step[bad][:20].tolist(),
             )
             return
@@ -545,18 +523,15 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         start, lowest, end = float(least[0]), float(least.min()), median(least[-LEAST_PAIRS:])
         if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
             continue
-        gradient = f" and {named(run['grad_norm'])} {figure(float(norm[-1]))}" if len(norm) else ""
-        yield DerivedFact.model_construct(
-            fact="lost_near_zero",
-            text=(
-                f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
-                f"{figure(float(least[-1]))} in the last record before {named(loss)} is lost, "
-                f"{run.place(float(loss.step[first]))}. {named(loss)} is {figure(float(before[-1]))}{gradient} there, "
-                "as usual. What runs away is large first; the root or the logarithm of what crosses zero is lost at "
-                "once."
-            ),
-            values={"start": start, "lowest": lowest},
-            steps=[float(loss.step[first])],
+        gradient = f" and {named(run['grad_norm'])} {figure(norm[-1])}" if len(norm) else ""
+        yield derived_fact(
+            "lost_near_zero",
+            f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
+            f"{figure(least[-1])} in the last record before {named(loss)} is lost, {run.place(loss.step[first])}. "
+            f"{named(loss)} is {figure(before[-1])}{gradient} there, as usual. What runs away is large first; the "
+            "root or the logarithm of what crosses zero is lost at once.",
+            {"start": start, "lowest": lowest},
+            at=loss.step[first],
         )
         return
 
@@ -573,17 +548,14 @@ def lost_at_once(run: Run) -> Iterator[DerivedFact]:
         norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
     if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
         return
-    gradient = f", with a {named(run['grad_norm'])} of {figure(float(norm[-1]))}, as usual" if len(norm) else ""
+    gradient = f", with a {named(run['grad_norm'])} of {figure(norm[-1])}, as usual" if len(norm) else ""
     usual = figure(median(before))
-    yield DerivedFact.model_construct(
-        fact="lost_at_once",
-        text=(
-            f"{named(loss)} is lost for good at {run.place(float(loss.step[first]))}. It is "
-            f"{figure(float(before[-1]))} in the record before{gradient}, where the median of {first} records is "
-            f"{usual}. What runs away is large first."
-        ),
-        values={"before": float(before[-1])},
-        steps=[float(loss.step[first])],
+    yield derived_fact(
+        "lost_at_once",
+        f"{named(loss)} is lost for good at {run.place(loss.step[first])}. It is {figure(before[-1])} in the record "
+        f"before{gradient}, where the median of {first} records is {usual}. What runs away is large first.",
+        {"before": before[-1]},
+        at=loss.step[first],
     )
 
 
@@ -631,15 +603,13 @@ def lost_by_chance(run: Run) -> Iterator[DerivedFact]:
         why = f" {setting.key} is {setting.value}: rows are drawn one by one, and a batch may be empty."
     elif has_gradient and norm is not None:
         why = f" {named(norm)} is finite in all these records."
-    yield DerivedFact.model_construct(
-        fact="empty_batches" if is_meant or has_gradient else "lost_by_chance",
-        text=(
-            f"{named(loss.series)} is NaN in {loss.count} of {len(loss.series)} records at random, and goes on as "
-            "before. The mean over an empty batch is 0/0 and has no gradient, so it leaves no trace; any other NaN "
-            f"that is trained on spoils the weights.{why}"
-        ),
-        values={"lost": float(loss.count), "share": share},
-        steps=[loss.step],
+    yield derived_fact(
+        "empty_batches" if is_meant or has_gradient else "lost_by_chance",
+        f"{named(loss.series)} is NaN in {loss.count} of {len(loss.series)} records at random, and goes on as "
+        "before. The mean over an empty batch is 0/0 and has no gradient, so it leaves no trace; any other NaN "
+        f"that is trained on spoils the weights.{why}",
+        {"lost": loss.count, "share": share},
+        at=loss.step,
     )
 
 
@@ -664,14 +634,12 @@ def lost_by_scale(run: Run) -> Iterator[DerivedFact]:
         step = float(column.step[empty[0]]) if len(empty) and empty[0] else math.inf
         if not 0 < int(((loss.step >= step) & (loss.step <= loss.step[first])).sum()) <= MOST_LATE:
             continue
-        yield DerivedFact.model_construct(
-            fact="lost_by_scale",
-            text=(
-                f"{named(column)} is {figure(float(column.value[empty[0]]))} at {run.place(step)}, for the first time, "
-                f"and {named(loss)} is lost at {run.place(float(loss.step[first]))}. A scale is the largest number of "
-                "the format over the largest value of the tensor: of a tensor of zeros alone it is not finite."
-            ),
-            steps=[step],
+        yield derived_fact(
+            "lost_by_scale",
+            f"{named(column)} is {figure(column.value[empty[0]])} at {run.place(step)}, for the first time, "
+            f"and {named(loss)} is lost at {run.place(loss.step[first])}. A scale is the largest number of "
+            "the format over the largest value of the tensor: of a tensor of zeros alone it is not finite.",
+            at=step,
         )
         return
 
@@ -698,14 +666,12 @@ def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
         return
     parts = [part for part in run.with_role(*LOSSES, phase="train", parts=True) if len(part) > 1]
     parts = [part for part in parts if math.isfinite(part.value[0]) and not np.isfinite(part.value[1:]).any()]
-    still = f" {named(parts[0])} is {figure(float(parts[0].value[0]))} there, and not finite later." if parts else ""
-    yield DerivedFact.model_construct(
-        fact="lost_with_gradient",
-        text=(
-            f"{named(loss)} and {named(norm)} are not finite in the first record.{still} The mean over labels that are "
-            "all ignored is not a number either, but its gradient is exactly 0."
-        ),
-        steps=[float(loss.step[0])],
+    still = f" {named(parts[0])} is {figure(parts[0].value[0])} there, and not finite later." if parts else ""
+    yield derived_fact(
+        "lost_with_gradient",
+        f"{named(loss)} and {named(norm)} are not finite in the first record.{still} The mean over labels that are "
+        "all ignored is not a number either, but its gradient is exactly 0.",
+        at=loss.step[0],
     )
 
 
@@ -737,14 +703,12 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
         return
     value = float(still.value[0])
-    yield DerivedFact.model_construct(
-        fact="weights_stand_still",
-        text=(
-            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
-            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
-            "Updates by such gradients would move it."
-        ),
-        values={"value": value, "records": float(len(still))},
+    yield derived_fact(
+        "weights_stand_still",
+        f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
+        f"{figure(rate.value.mean())} and {named(gradient)} about {figure(median(gradient.value))}. "
+        "Updates by such gradients would move it.",
+        {"value": value, "records": len(still)},
     )
 
 
@@ -788,16 +752,14 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
         is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(float(norm.value[0]))
         if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
             continue
-        yield DerivedFact.model_construct(
-            fact="weights_come_to_rest",
-            text=(
-                f"{named(series)} is {figure(float(norm.value[0]))} in the last {still} of {len(whole)} records, "
-                f"from {run.place(float(norm.step[0]))} on. The learning rate is about {figure(float(rate.mean()))} "
-                f"there and {named(run['grad_norm'])} about {figure(median(gradient))}, so that updates would move "
-                f"it. Weights kept in {run.facts.precision} lose a change below {figure(spacing / 2)} of themselves."
-            ),
-            values={"value": float(norm.value[0]), "records": float(still)},
-            steps=[float(norm.step[0])],
+        yield derived_fact(
+            "weights_come_to_rest",
+            f"{named(series)} is {figure(norm.value[0])} in the last {still} of {len(whole)} records, "
+            f"from {run.place(norm.step[0])} on. The learning rate is about {figure(rate.mean())} "
+            f"there and {named(run['grad_norm'])} about {figure(median(gradient))}, so that updates would move "
+            f"it. Weights kept in {run.facts.precision} lose a change below {figure(spacing / 2)} of themselves.",
+            {"value": norm.value[0], "records": still},
+            at=norm.step[0],
         )
         return
 
@@ -834,15 +796,13 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         return
     if not has_distinct(loss.value, LEAST_PAIRS) or not steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED:
         return
-    values = " and ".join(f"{named(score)} {figure(float(score.value[0]))}" for score in still[:SETS_SHOWN])
-    yield DerivedFact.model_construct(
-        fact="scores_stand_still",
-        text=(
-            f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
-            f"{figure(float(rate.mean()))}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
-            f"{named(loss)} stays at about {figure(median(tail(loss)))}. Weights that go so far change some answers."
-        ),
-        values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
+    values = " and ".join(f"{named(score)} {figure(score.value[0])}" for score in still[:SETS_SHOWN])
+    yield derived_fact(
+        "scores_stand_still",
+        f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
+        f"{figure(rate.mean())}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
+        f"{named(loss)} stays at about {figure(median(tail(loss)))}. Weights that go so far change some answers.",
+        {"records": len(still[0]), "rate": rate.mean(), "gradient": gradient},
     )
 
 
@@ -894,13 +854,11 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
     fact = "new_part_stands_still" if _is_new(run, still[0], other) else "part_stands_still"
     fact = "last_layer_stands_still" if _is_last(still[0]) else fact
-    yield DerivedFact.model_construct(
-        fact="part_stands_still_with_gradient" if has else fact,
-        text=(
-            f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
-            f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}.{has} Weights that are trained move."
-        ),
-        values={"value": first, "records": float(len(still[0]))},
+    yield derived_fact(
+        "part_stands_still_with_gradient" if has else fact,
+        f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
+        f"goes from {figure(other[0])} to {figure(other[-1])}.{has} Weights that are trained move.",
+        {"value": first, "records": len(still[0])},
     )
 
 
@@ -928,18 +886,14 @@ def parts_shrink_apart(run: Run) -> Iterator[DerivedFact]:
     ]  # fmt: skip
     if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
         return
-    shown = [
-        f"{named(norm)} from {figure(float(norm.value[0]))} to {figure(float(norm.value[-1]))}" for norm in soon[:3]
-    ]
-    yield DerivedFact.model_construct(
-        fact="parts_shrink_apart",
-        text=(
-            f"{', '.join(shown)}: {len(soon)} of {len(norms)} parts fall to half of their norm and less, while "
-            f"{named(kept[0])} goes from {figure(float(kept[0].value[0]))} to {figure(float(kept[0].value[-1]))}. "
-            "What is decayed shrinks where the decay outweighs the gradient; what is left out of it does not."
-        ),
-        values={"parts": float(len(soon))},
-        steps=[float(soon[0].step[0])],
+    shown = [f"{named(norm)} from {figure(norm.value[0])} to {figure(norm.value[-1])}" for norm in soon[:3]]
+    yield derived_fact(
+        "parts_shrink_apart",
+        f"{', '.join(shown)}: {len(soon)} of {len(norms)} parts fall to half of their norm and less, while "
+        f"{named(kept[0])} goes from {figure(kept[0].value[0])} to {figure(kept[0].value[-1])}. "
+        "What is decayed shrinks where the decay outweighs the gradient; what is left out of it does not.",
+        {"parts": len(soon)},
+        at=soon[0].step[0],
     )
 
 
@@ -973,14 +927,12 @@ def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
         if not driven or not moving:
             continue
         part, other, gradient = groups[size][driven[0]], groups[size][moving[0]], groups[slope][driven[0]]
-        yield DerivedFact.model_construct(
-            fact="part_stands_still_with_gradient",
-            text=(
-                f"{named(part)} is exactly {figure(float(part.value[0]))} in all {len(part)} records, though "
-                f"{named(gradient)} is about {figure(median(gradient.value))}, while {named(other)} goes from "
-                f"{figure(float(other.value[0]))} to {figure(float(other.value[-1]))}. Weights that are trained move."
-            ),
-            values={"value": float(part.value[0]), "records": float(len(part))},
+        yield derived_fact(
+            "part_stands_still_with_gradient",
+            f"{named(part)} is exactly {figure(part.value[0])} in all {len(part)} records, though "
+            f"{named(gradient)} is about {figure(median(gradient.value))}, while {named(other)} goes from "
+            f"{figure(other.value[0])} to {figure(other.value[-1])}. Weights that are trained move.",
+            {"value": part.value[0], "records": len(part)},
         )
         return
 
@@ -1103,14 +1055,12 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
     for ratio in columns_of(run, Quantity.UPDATE_RATIO):
         if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
-            yield DerivedFact.model_construct(
-                fact="update_below_spacing",
-                text=(
-                    f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
-                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
-                    "have no effect."
-                ),
-                values={"ratio": median(ratio.value), "spacing": spacing},
+            yield derived_fact(
+                "update_below_spacing",
+                f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
+                f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
+                "have no effect.",
+                {"ratio": median(ratio.value), "spacing": spacing},
             )
 
 
@@ -1154,15 +1104,12 @@ def update_partly_lost(run: Run) -> Iterator[DerivedFact]:
         if not 0 < share <= MOST_APPLIED or not np.nanmax(shares) < 1:
             continue
         kept_in = f" The format is {run.facts.precision}." if run.facts.precision in SPACING else ""
-        yield DerivedFact.model_construct(
-            fact="update_partly_lost",
-            text=(
-                f"{named(applied)} is {percent(share)} of {named(meant)} (median of {len(shares)} records), "
-                f"{figure(float(applied.value[-1]))} next to {figure(float(meant.value[-1]))} at the end.{kept_in} "
-                "Weights move by the whole update, but for what rounding takes: half precision loses a change below "
-                "0.2 to 0.4 % of a weight."
-            ),
-            values={"share": share},
+        yield derived_fact(
+            "update_partly_lost",
+            f"{named(applied)} is {percent(share)} of {named(meant)} (median of {len(shares)} records), "
+            f"{figure(applied.value[-1])} next to {figure(meant.value[-1])} at the end.{kept_in} Weights move by the "
+            "whole update, but for what rounding takes: half precision loses a change below 0.2 to 0.4 % of a weight.",
+            {"share": share},
         )
         return
 
@@ -1206,16 +1153,13 @@ def sum_stops(run: Run) -> Iterator[DerivedFact]:
     level = max(float(run[name].finite.value.max()) for name in ("loss", "eval_loss") if name in run)
     counts, precision, (last, sums, apart) = min(found, key=lambda stopped: abs(math.log(stopped[2].apart / 2 / level)))
     of = "step" if counts is loss.step else f"{from_to(counts[-last:])} steps"
-    yield DerivedFact.model_construct(
-        fact="sum_stops",
-        text=(
-            f"{named(loss)} x {of} is {from_to(sums)} in the last {last} records, from "
-            f"{run.place(float(loss.step[-last]))} on, always a number of {precision}. These are {figure(apart)} apart "
-            f"there, and a sum hardly grows by losses below {figure(apart / 2)}: the mean falls with the number of "
-            "losses alone."
-        ),
-        values={"sum": float(sums[-1]), "apart": apart},
-        steps=[float(loss.step[-last])],
+    yield derived_fact(
+        "sum_stops",
+        f"{named(loss)} x {of} is {from_to(sums)} in the last {last} records, from {run.place(loss.step[-last])} on, "
+        f"always a number of {precision}. These are {figure(apart)} apart there, and a sum hardly grows by losses "
+        f"below {figure(apart / 2)}: the mean falls with the number of losses alone.",
+        {"sum": sums[-1], "apart": apart},
+        at=loss.step[-last],
     )
 
 
@@ -1322,15 +1266,13 @@ def descent_below_spacing(run: Run) -> Iterator[DerivedFact]:
     promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - median(tail(loss))
     if not 0 < moved < spacing / 2 or fall > OF_FIRST_ORDER * promised:
         return
-    yield DerivedFact.model_construct(
-        fact="descent_below_spacing",
-        text=(
-            f"a step moves the weights by {figure(moved)} of their norm (learning rate x {named(gradient)} / "
-            f"{named(norms[0])}). Weights that are kept in {run.facts.precision} lose a change below "
-            f"{figure(spacing / 2)} of themselves. To first order such gradients promise a fall of "
-            f"{figure(promised)}, and {named(loss)} falls by {figure(fall)}."
-        ),
-        values={"moved": moved, "spacing": spacing, "promised": promised, "fall": fall},
+    yield derived_fact(
+        "descent_below_spacing",
+        f"a step moves the weights by {figure(moved)} of their norm (learning rate x {named(gradient)} / "
+        f"{named(norms[0])}). Weights that are kept in {run.facts.precision} lose a change below "
+        f"{figure(spacing / 2)} of themselves. To first order such gradients promise a fall of "
+        f"{figure(promised)}, and {named(loss)} falls by {figure(fall)}.",
+        {"moved": moved, "spacing": spacing, "promised": promised, "fall": fall},
     )
 
 
@@ -1357,15 +1299,12 @@ def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
     last, behind = median(tail(loss)), median(tail(mean))
     if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or float(loss.step[-1]) * (1 - decay) < 1:
         return
-    yield DerivedFact.model_construct(
-        fact="average_below_spacing",
-        text=(
-            f"{key} is {precision} and ema_decay {figure(decay)}: each update moves the average by {figure(1 - decay)} "
-            f"of its difference from the trained weights, and {precision} rounds that away where it is below "
-            f"{figure(lost)} of a weight. {named(mean)} ends at about {figure(behind)}, and {named(loss)} at "
-            f"{figure(last)}."
-        ),
-        values={"lost": lost, "behind": behind, "last": last},
+    yield derived_fact(
+        "average_below_spacing",
+        f"{key} is {precision} and ema_decay {figure(decay)}: each update moves the average by {figure(1 - decay)} of "
+        f"its difference from the trained weights, and {precision} rounds that away where it is below {figure(lost)} "
+        f"of a weight. {named(mean)} ends at about {figure(behind)}, and {named(loss)} at {figure(last)}.",
+        {"lost": lost, "behind": behind, "last": last},
     )
 
 
@@ -1401,15 +1340,12 @@ def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
         return
     if family_of(run) is not Family.ADAM and not _descent_hardly_moves(run, peak * updates, norm):
         return
-    yield DerivedFact.model_construct(
-        fact="weights_hardly_move",
-        text=(
-            f"Adam moves a weight by about the learning rate in an update: by {figure(peak)} x {figure(updates)} "
-            f"updates = {figure(peak * updates)} at most in all, and new weights are 0.02 and more in size. "
-            f"{named(loss)} goes from about {figure(first)} to {figure(last)}. Before weights move it says nothing of "
-            "the model or the data."
-        ),
-        values={"moved": peak * updates, "first": first, "last": last},
+    yield derived_fact(
+        "weights_hardly_move",
+        f"Adam moves a weight by about the learning rate in an update: by {figure(peak)} x {figure(updates)} updates "
+        f"= {figure(peak * updates)} at most in all, and new weights are 0.02 and more in size. {named(loss)} goes "
+        f"from about {figure(first)} to {figure(last)}. Before weights move it says nothing of the model or the data.",
+        {"moved": peak * updates, "first": first, "last": last},
     )
 
 
@@ -1448,14 +1384,12 @@ def few_weights_change(run: Run) -> Iterator[DerivedFact]:
         if not last < FEW_CHANGE:
             continue
         spacing = SPACING[run.facts.precision]
-        yield DerivedFact.model_construct(
-            fact="few_weights_change",
-            text=(
-                f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
-                f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
-                f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step."
-            ),
-            values={"first": first, "last": last},
+        yield derived_fact(
+            "few_weights_change",
+            f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
+            f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
+            f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step.",
+            {"first": first, "last": last},
         )
         return
 
@@ -1487,15 +1421,13 @@ def many_units_dead(run: Run) -> Iterator[DerivedFact]:
     later, most = worst.value[len(worst) // 2 :], float(worst.value.max())
     if float(later.min()) <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
         return
-    yield DerivedFact.model_construct(
-        fact="many_units_dead",
-        text=(
-            f"{named(worst)} is {figure(float(worst.value[0]))} at first and {figure(most)} at the end: so many units "
-            f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(float(loss.value[0]))} to "
-            f"{figure(median(tail(loss)))}. A sound layer loses a half at most."
-        ),
-        values={"first": float(worst.value[0]), "most": most},
-        steps=[float(worst.step[int(np.argmax(worst.value > MANY_DEAD))])],
+    yield derived_fact(
+        "many_units_dead",
+        f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
+        f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
+        f"{figure(median(tail(loss)))}. A sound layer loses a half at most.",
+        {"first": worst.value[0], "most": most},
+        at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
     )
 
 
@@ -1519,14 +1451,12 @@ def answers_of_all_rows(run: Run) -> Iterator[DerivedFact]:
     """Yield that answers and targets have shapes that are spread to one another, or that only their spread is lost."""
     for line in run.text_lines:
         if (shapes := _TWO_SHAPES.search(line.text)) and shapes["targets"] == shapes["answers"] != "1":
-            yield DerivedFact.model_construct(
-                fact="answers_spread_over_targets",
-                text=(
-                    f"line {line.line} warns that targets and answers of {shapes['answers']} rows differ in shape: one "
-                    "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
-                    "the mean of these serves it best."
-                ),
-                steps=[float(line.step)],
+            yield derived_fact(
+                "answers_spread_over_targets",
+                f"line {line.line} warns that targets and answers of {shapes['answers']} rows differ in shape: one "
+                "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
+                "the mean of these serves it best.",
+                at=line.step,
             )
             break
     explained = next(iter(whole_columns(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)), None)
@@ -1536,13 +1466,11 @@ def answers_of_all_rows(run: Run) -> Iterator[DerivedFact]:
     share, correlation = median(tail(explained)), median(tail(related))
     if not RANKS_WELL <= correlation <= 1 or abs(share) > LEFT_OF_SPREAD * correlation**2:
         return
-    yield DerivedFact.model_construct(
-        fact="related_without_spread",
-        text=(
-            f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
-            f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
-            "are all near the mean."
-        ),
-        values={"correlation": correlation, "explained": share},
-        steps=[float(related.step[-1])],
+    yield derived_fact(
+        "related_without_spread",
+        f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
+        f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
+        "are all near the mean.",
+        {"correlation": correlation, "explained": share},
+        at=related.step[-1],
     )
