@@ -87,7 +87,7 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
             continue
         same = np.flatnonzero(series.value != series.value[-1])
         since = 0 if not len(same) else int(same[-1]) + 1
-        step = float(series.step[since])
+        step = series.step[since]
         moving = loss.value[loss.step >= step]
         if (
             len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
@@ -131,7 +131,7 @@ def _averaged(run: Run, frozen: Series) -> str:
     if frozen.role is None or not is_of_averaged_weights(frozen):
         return ""
     same = columns_of(run, frozen.role.quantity, phase=frozen.role.phase, least=LEAST_PAIRS)
-    moving = (other for other in same if not is_of_averaged_weights(other) and float(np.ptp(other.value)) > 0)
+    moving = (other for other in same if not is_of_averaged_weights(other) and np.ptp(other.value) > 0)
     if (trained := next(moving, None)) is None:
         return ""
     return (
@@ -238,7 +238,7 @@ def piece_stands_out(run: Run) -> Iterator[DerivedFact]:
         at = int(np.argmax(values[:, -1]))
         own, others = values[at], np.delete(values, at, axis=0)
         usual = row_medians(others.T)
-        if float(own.min()) <= float(others.max()) or not np.all(own > TIMES_OTHER_PIECES * usual):
+        if own.min() <= others.max() or not np.all(own > TIMES_OTHER_PIECES * usual):
             continue
         yield derived_fact(
             "piece_stands_out",
@@ -281,7 +281,7 @@ def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
         for part in parts:
             at = int(np.argmax(part.value))
             before = part.value[:at]
-            jumps.append(float(part.value[at]) / median(before) if len(before) >= LEAST_PAIRS else 0.0)
+            jumps.append(part.value[at] / median(before) if len(before) >= LEAST_PAIRS else 0.0)
         most, steady = (
             int(np.argmax(jumps)),
             [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)],
@@ -324,7 +324,7 @@ def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
-    if rows < LEAST_ROWS or float(share.min()) < 0 or float(share.max()) > 1:
+    if rows < LEAST_ROWS or share.min() < 0 or share.max() > 1:
         return
     inner, sides = (
         share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE],
@@ -372,7 +372,7 @@ def labels_in_order(run: Run) -> Iterator[DerivedFact]:
             or len(level) < 2 * LEVEL_WINDOW_RECORDS
         ):
             continue
-        middle = float(level.value.mean())
+        middle = level.value.mean()
         above = level.value > middle
         high, low = int(above.sum()), int((~above).sum())
         stretches = 1 + int(np.count_nonzero(above[1:] != above[:-1]))
@@ -421,7 +421,7 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         worst = 1 + int(np.argmax(evaluation.value[1:-1]))
         last = int(np.argmin(evaluation.value[:worst]))
         before, high = evaluation.value[[last, worst]].tolist()
-        after = float(evaluation.value[worst + 1 :].min())
+        after = evaluation.value[worst + 1 :].min()
         between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
         earlier = loss.where(loss.step <= evaluation.step[last]).value[-LEVEL_WINDOW_RECORDS:]
         if (
@@ -435,8 +435,8 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         at = np.flatnonzero(between)
         highest = int(at[int(np.argmax(loss.value[at]))])
         usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
-        least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), float(usual.max()))
-        if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, float(loss.step[highest])):
+        least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), usual.max())
+        if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, loss.step[highest]):
             continue
         yield derived_fact(
             "worse_for_a_stretch",
@@ -489,7 +489,7 @@ def growing(run: Run) -> Iterator[DerivedFact]:
     """
     if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
-    began, ends = float(loss.value[:LEAST_PAIRS].max()), median(loss.value[-LEAST_PAIRS:])
+    began, ends = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:])
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
         if series.role is None or not series.role.is_whole:
             continue
@@ -572,7 +572,7 @@ def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
     for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 and loss is not None else ():
         at, words = series.finite, pieces_of(name)
-        rank = float(at.value[0]) if len(at) else 0.0
+        rank = at.value[0] if len(at) else 0.0
         is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
         if loss is None or not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
             continue
@@ -617,9 +617,9 @@ def input_far_off(run: Run) -> Iterator[DerivedFact]:
         size = np.abs(extreme.value)
         at = int(np.argmax(size))
         others = np.delete(size, at)
-        if float(others.min()) <= 0 or size[at] < TIMES_ALL_OTHERS * float(others.max()):
+        if others.min() <= 0 or size[at] < TIMES_ALL_OTHERS * others.max():
             continue
-        step = float(extreme.step[at])
+        step = extreme.step[at]
         moved = [result for result in results if _is_extreme_at(result, step)]
         if not moved:
             continue
@@ -667,7 +667,7 @@ def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
     if loss is None or norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
         return
     rises = _rises_in_passes(run, norm)
-    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or float((rises > 0).mean()) < NEARLY_ALL_PASSES:
+    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL_PASSES:
         return
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
@@ -748,7 +748,7 @@ def norm_rises_with_batch(run: Run) -> Iterator[DerivedFact]:
 
 def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:
     """Return a norm before and after a batch grows, and the times by which that grows; None where little is known."""
-    step = float(column.step[place])
+    step = column.step[place]
     before, after = norm.where(norm.step < step).value, norm.where(norm.step >= step).value
     times = float(column.value[place] / column.value[place - 1])
     if min(len(before), len(after)) < RECORDS_AT_A_STAGE or times < 2:
@@ -798,7 +798,7 @@ def time_grows(run: Run) -> Iterator[DerivedFact]:
         return
     name = max(grown, key=lambda each: float(seconds[each][-1]))
     added = float(seconds[name][-1] - seconds[name][0])
-    falls = float(np.mean(np.diff(times[name].value) < 0))
+    falls = np.mean(np.diff(times[name].value) < 0)
     others = [other for other in courses if other not in grown]
     least_falls = 0.0 if least < LEAST_TIME_RECORDS else MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
     if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
@@ -826,7 +826,7 @@ def _has_pace(run: Run, times: Mapping[str, Series]) -> bool:
             continue
         whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
         apart = np.log(pace.value * whole)
-        if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and float(np.std(apart)) < SAME_WORK:
+        if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and np.std(apart) < SAME_WORK:
             return True
     return False
 
@@ -906,7 +906,7 @@ def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
         if len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
             continue
         last, level = before[-RISING_RECORDS:], median(before[: -RISING_RECORDS + 1])
-        there = float(series.step[int(lost[0])])
+        there = series.step[int(lost[0])]
         losses = loss.value[loss.step < there]
         rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(TIMES_ITS_LEVEL * level, LAST_TIMES * last[-2])
         if not rises or not len(losses) or losses[-1] > losses[0]:
@@ -939,7 +939,7 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
         return
     if run.facts.precision == "fp16" or "loss_scale" in run:
         return
-    step, first, began = float(norm.step[0]), float(norm.value[0]), float(loss.value[0])
+    step, first, began = norm.step[0], norm.value[0], loss.value[0]
     is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
     if not is_huge or is_past_start(run, step):
         return
@@ -970,10 +970,10 @@ def norm_grows_backwards(run: Run) -> Iterator[DerivedFact]:
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
     layers = layers_of(parts_of(run, LEAST_PAIRS))
     norms = np.array([layer.level for layer in layers])
-    if loss is None or len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * float(loss.value[0]):
+    if loss is None or len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * loss.value[0]:
         return
     grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
-    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, float(loss.step[0])):
+    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, loss.step[0]):
         return
     if any(norm_huge_at_start(run)):
         return
@@ -1108,8 +1108,8 @@ def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]]
             old = old / np.interp(before.step[-RECORDS_BEFORE_EVENT:], rates[0].step, rates[0].value)
             new = new / np.interp(after.step[:RECORDS_BEFORE_EVENT], rates[1].step, rates[1].value)
         times, later = float(new[0]) / median(old), median(new[1:]) / median(old)
-        is_longer = float(new[0]) >= MIN_UPDATE_JUMP_RATIO * float(old.max()) and later < times
-        is_shorter = float(new[0]) <= float(old.min()) / MIN_UPDATE_JUMP_RATIO and later > times
+        is_longer = float(new[0]) >= MIN_UPDATE_JUMP_RATIO * old.max() and later < times
+        is_shorter = float(new[0]) <= old.min() / MIN_UPDATE_JUMP_RATIO and later > times
         if len(new) < LEAST_PAIRS or len(old) < LEAST_PAIRS or (not is_longer and not is_shorter):
             continue
         by_rate = ", each divided by its learning rate" if rates is not None else ""
@@ -1155,7 +1155,7 @@ def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
         if (place := next(found, None)) is None:
             continue
         at, before = place
-        began, again = float(series.step[before]), float(series.step[at])
+        began, again = series.step[before], series.step[at]
         passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
         if again <= began or (round(passes) and abs(passes - round(passes)) < PASS_TOLERANCE * round(passes)):
             continue
@@ -1288,7 +1288,7 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     loss = training_loss(run)
     if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
-    step = float(run["eval_loss"].step[0])
+    step = run["eval_loss"].step[0]
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
     if step in run.restarts or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
@@ -1324,7 +1324,7 @@ def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
     )
     if losses is None or not dropout or dropout < MUCH_DROPOUT:
         return
-    loss, step, evaluated = losses[0], float(losses[1].step[0]), float(losses[1].value[0])
+    loss, step, evaluated = losses[0], losses[1].step[0], losses[1].value[0]
     before, after = (
         loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:],
         loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT],
@@ -1336,13 +1336,11 @@ def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
         or _rate_moves(run, step)
     ):
         return
-    earlier, high, low = (
-        float(part.mean()) for part in (before[:-RECORDS_AFTER_EVENT], before[-RECORDS_AFTER_EVENT:], after)
-    )
-    lowest, passes = float(before.min()), passes_at(run, np.array([step]))
+    earlier, high, low = (part.mean() for part in (before[:-RECORDS_AFTER_EVENT], before[-RECORDS_AFTER_EVENT:], after))
+    lowest, passes = before.min(), passes_at(run, np.array([step]))
     if run.kind in LANGUAGE_MODELS and passes is not None and abs(float(passes[0]) - 1) < SAME_PASS:
         return
-    falls_at_once = high - low >= AS_FAST * (earlier - high) and lowest > float(after.max())
+    falls_at_once = high - low >= AS_FAST * (earlier - high) and lowest > after.max()
     if high < MADE_HARDER * evaluated or low > evaluated or not falls_at_once:
         return
     others = {way: columns_of(run, quantity, phase="train") for way, quantity in _EASIER.items()}
@@ -1384,14 +1382,14 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     step, value = before.step[-RECORDS_BEFORE_EVENT:], before.value[-RECORDS_BEFORE_EVENT:]
     later, value_after = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
     slope, start = np.polyfit(step, value, 1)
-    noise = float(np.std(value - (start + slope * step), ddof=2))
+    noise = np.std(value - (start + slope * step), ddof=2)
     spread = float(np.sum((step - step.mean()) ** 2))
     error = noise * math.sqrt(
         1 / RECORDS_AFTER_EVENT + 1 / RECORDS_BEFORE_EVENT + float(later.mean() - step.mean()) ** 2 / spread
     )
-    off = float(np.mean(value_after - (start + slope * later)))
-    level = abs(float(value.mean()))
-    from_level = abs(float(value_after.mean()) - float(value.mean()))
+    off = np.mean(value_after - (start + slope * later))
+    level = abs(value.mean())
+    from_level = abs(value_after.mean() - value.mean())
     if abs(off) <= max(MIN_PARTING_ERRORS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
         return None
     return float(value.mean()), float(value_after.mean()), off
@@ -1426,7 +1424,7 @@ def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
         return
     high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
     for at in high.tolist() if len(high) <= MOST_SPIKES else ():
-        step = float(norm.step[at])
+        step = norm.step[at]
         before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
         if not _stops_between(before, after) or _rate_is_cut_at(run, step):
             continue
@@ -1450,7 +1448,7 @@ def _stops_between(before: Series, after: Series) -> bool:
     step, value = before.step[-RECORDS_BEFORE_SPIKE:], before.value[-RECORDS_BEFORE_SPIKE:]
     slope, start = np.polyfit(step, value, 1)
     fall = -float(slope * (step[-1] - step[0]))
-    scatter = float(np.std(value - (start + slope * step), ddof=2))
+    scatter = np.std(value - (start + slope * step), ddof=2)
     half = RECORDS_BEFORE_SPIKE // 2
     slows_down = value[half] - value[-1] < STILL_FALLING * (value[0] - value[half])
     if fall < FALL_IN_NOISES * scatter or slows_down:
@@ -1502,7 +1500,7 @@ def batch_comes_again(run: Run) -> Iterator[DerivedFact]:
             continue
         moves = np.diff(loss.value)
         is_new = np.arange(1, len(loss)) % int(copies) == 0
-        falls, leaps = float(np.mean(moves[~is_new] < 0)), float(np.mean(moves[is_new] > 0))
+        falls, leaps = np.mean(moves[~is_new] < 0), np.mean(moves[is_new] > 0)
         if min(falls, leaps) < FALLS_IN_GROUP:
             continue
         yield derived_fact(
@@ -1606,7 +1604,7 @@ def _period(series: Series) -> tuple[int, float] | None:
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
     left = value - trend
-    if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
+    if np.std(left) <= 1e-12 * (1 + np.max(np.abs(value))):
         return None
     best: tuple[int, float] | None = None
     sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
@@ -1729,9 +1727,9 @@ def rate_at_floor_at_once(run: Run) -> Iterator[DerivedFact]:
     floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), None)
     above = np.flatnonzero(rate.value > AT_FLOOR * (floor or 0.0))
     since = int(above[-1]) + 1 if len(above) else 0
-    if floor is None or len(rate) - since < MIN_RECORDS_FOR_LEVEL or float(rate.value[-1]) < floor / AT_FLOOR:
+    if floor is None or len(rate) - since < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
         return
-    step = float(rate.step[since])
+    step = rate.step[since]
     decay = run.setting("lr_decay_steps")
     if step > EARLIEST_END * plan.planned or (decay is not None and decay < plan.planned / 2):
         return
@@ -1760,7 +1758,7 @@ def rate_rests_early(run: Run) -> Iterator[DerivedFact]:
     rate = rate_of(run)
     if rate is None or run.resumes or len(rate) < MIN_RECORDS_FOR_LEVEL or run.setting("lr_decay_steps") is not None:
         return
-    value, floor, top = rate.value, float(rate.value[-1]), int(np.argmax(rate.value))
+    value, floor, top = rate.value, rate.value[-1], int(np.argmax(rate.value))
     since = len(value) - true_at_end(value == floor)
     falls = np.diff(value[top : since + 1])
     is_floor = 0 < floor <= NO_FLOOR * float(value[top])
@@ -1831,7 +1829,7 @@ def rate_falls_before_milestones(run: Run) -> Iterator[DerivedFact]:
     if planned is None or len(falls) != len(milestones) or rises:
         return
     steps = rate.step[falls]
-    expected = np.array(milestones) / planned / (plan.reached / plan.planned) * float(rate.step[-1])
+    expected = np.array(milestones) / planned / (plan.reached / plan.planned) * rate.step[-1]
     if np.any(steps > TOO_EARLY * expected):
         return
     times = ratio(float(expected[0] / steps[0]))
@@ -1881,11 +1879,9 @@ def scaled_at_once(run: Run) -> Iterator[DerivedFact]:
     if not MIN_RECORDS_FOR_LEVEL <= at <= len(loss) - MIN_RECORDS_FOR_LEVEL or abs(change) < math.log(MIN_SCALE_CHANGE):
         return
     lines = [np.polyfit(loss.step[side], logs[side], 1) for side in sides]
-    off = max(
-        float(np.std(logs[side] - np.polyval(line, loss.step[side]))) for side, line in zip(sides, lines, strict=True)
-    )
+    off = max(np.std(logs[side] - np.polyval(line, loss.step[side])) for side, line in zip(sides, lines, strict=True))
     (slope, _), (later_slope, _) = lines
-    falls = min(-slope * float(np.ptp(loss.step[sides[0]])), -later_slope * float(np.ptp(loss.step[sides[1]])))
+    falls = min(-slope * np.ptp(loss.step[sides[0]]), -later_slope * np.ptp(loss.step[sides[1]]))
     if off > MAX_SHARE_OF_CHANGE * abs(change) or falls < 4 * off:
         return
     if abs(slope - later_slope) > MAX_SLOPE_DIFFERENCE * abs(slope) or _moves_there(run, loss, at, change):
@@ -1907,7 +1903,7 @@ def _moves_there(run: Run, loss: Series, at: int, change: float) -> bool:
         if name not in run:
             continue
         series = run[name].finite
-        before, later = series.at(float(loss.step[at - 1])), series.value[series.step >= loss.step[at]]
+        before, later = series.at(loss.step[at - 1]), series.value[series.step >= loss.step[at]]
         after = float(later[0]) if len(later) else None
         if before and after and before * after > 0 and abs(math.log(after / before)) > abs(change) / 4:
             return True
@@ -1948,12 +1944,12 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
         return
     first = max(begins, key=lambda at: float(rises[at]))
     end_of_stage = next((at for at in begins if at > first), len(loss))
-    before, high = median(loss.value[first - LEAST_PAIRS : first]), float(loss.value[first])
+    before, high = median(loss.value[first - LEAST_PAIRS : first]), loss.value[first]
     end = median(loss.value[max(first + 1, end_of_stage - LEAST_PAIRS) : end_of_stage])
     elsewhere = np.delete(rises, begins)[LEAST_PAIRS:]
     is_jump = before > 0 and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
-    step = float(loss.step[first])
-    if not is_jump or (len(elsewhere) and float(elsewhere.max()) > OF_LARGEST * float(rises[first])):
+    step = loss.step[first]
+    if not is_jump or (len(elsewhere) and elsewhere.max() > OF_LARGEST * float(rises[first])):
         levels = [median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
         if len(begins) >= LEAST_PAIRS and (loss.value[begins] >= JUMPS_AT_STAGE * np.asarray(levels)).all():
             steps = ", ".join(map(figure, loss.step[begins].tolist()))

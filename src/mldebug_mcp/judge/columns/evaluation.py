@@ -119,7 +119,7 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
 def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
     """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
     uniform = uniform_loss(run)
-    if uniform is None or is_past_start(run, float(loss.step[0])):
+    if uniform is None or is_past_start(run, loss.step[0]):
         return False
     return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
@@ -141,7 +141,7 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
         refuse_another_scale(train, evaluation)
     except CannotTell:
         return
-    highest, lowest = max(float(train.max()), float(loss.value[0])), float(evaluation.min())
+    highest, lowest = max(train.max(), loss.value[0]), evaluation.min()
     if lowest < BEYOND_START * highest or train[-1] > train[0]:
         return
     yield derived_fact(
@@ -169,8 +169,8 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
         return
     learns = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
     times = train / evaluation
-    in_step = float(times.max()) < IN_STEP * float(times.min())  # a sum over more rows, or another unit
-    if not learns or in_step or float(evaluation.max()) > BELOW_ALL_TRAINING * float(train.min()):
+    in_step = times.max() < IN_STEP * times.min()  # a sum over more rows, or another unit
+    if not learns or in_step or evaluation.max() > BELOW_ALL_TRAINING * train.min():
         return
     loss, evaluated = map(named, losses)
     yield derived_fact(
@@ -243,7 +243,7 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         return None
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
-    start, train = float(losses[0].value[0]), median(tail(losses[0]))
+    start, train = losses[0].value[0], median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
         return None
@@ -325,9 +325,7 @@ def _parted_sets(run: Run) -> DerivedFact | None:
         sets.setdefault(measure, []).append(series)
     for alike in sets.values():
         ends = sorted(
-            (median(tail(series)) / float(series.value[0]), at)
-            for at, series in enumerate(alike)
-            if series.value.min() > 0
+            (median(tail(series)) / series.value[0], at) for at, series in enumerate(alike) if series.value.min() > 0
         )
         near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
         if (
@@ -550,10 +548,10 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
     scores whose phase is not known, too.
     """
     for score, other in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
-        good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
-        if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
+        good, bad = sorted((score, other), key=lambda series: -series.value[-1])
+        if good.value[-1] < MIN_GOOD_SCORE or not 0 <= bad.value.max() < MAX_HOPELESS_SCORE:
             continue
-        if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
+        if not np.array_equal(good.step, bad.step) or bad.value[-1] > bad.value[0]:
             continue
         phases = {series.role.phase for series in (good, bad) if series.role}
         is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
@@ -616,11 +614,11 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     if len(counts) != 1 or not rows or rows < 2 or losses is None:
         return
     lows = [median(tail(loss)) for loss in losses]
-    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < float(losses[0].value[0]):
+    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
         return
     hits = ((rank / counts[0], score) for rank, score in _hits(run))
     share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
-    if share > MOST_RANKED or float(score.value.max()) > BY_CHANCE * share:
+    if share > MOST_RANKED or score.value.max() > BY_CHANCE * share:
         return
     yield derived_fact(
         "ranking_by_chance",
@@ -657,7 +655,7 @@ def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
     if any(np.ptp(score.value) for score in scores):
         return
     for score in scores:
-        value, is_of_labels = float(score.value[0]), score.role is not None and score.role.quantity in _OF_LABELS
+        value, is_of_labels = score.value[0], score.role is not None and score.role.quantity in _OF_LABELS
         if (
             any(word.isalpha() and word != "pr" for word in _parts(score))
             or (is_of_labels and not is_learnt)
@@ -691,13 +689,13 @@ def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
     if evaluation is None or run.kind in NOT_BY_LOSS:
         return
     share = share_of_ones(run)[0] if evaluation.role and evaluation.role.quantity is Quantity.LOSS else None
-    first, last = float(evaluation.value[0]), median(tail(evaluation))
+    first, last = evaluation.value[0], median(tail(evaluation))
     for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
         is_area = score.role is not None and score.role.quantity is Quantity.AUC
         order = 2 * as_shares(score.value) - 1 if is_area else score.value
         least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - LEARNS_AT_ALL) * first
-        is_worse = float(order.max()) > FAR_BACKWARDS or order[-1] > order[0]
-        if is_worse or float(order.min()) < -1 or not 0 < last < least or (is_area and not is_auc(score)):
+        is_worse = order.max() > FAR_BACKWARDS or order[-1] > order[0]
+        if is_worse or order.min() < -1 or not 0 < last < least or (is_area and not is_auc(score)):
             continue
         constant = f", below {figure(loss_of_guess(share))}, that of a constant guess" if share and is_area else ""
         yield derived_fact(
@@ -741,7 +739,7 @@ _OF_THE_RANK = (frozenset({"median", "rank"}), frozenset({"medr"}), frozenset({"
 
 def hits_contradict_ranks(run: Run) -> Iterator[DerivedFact]:
     """Yield next to no hits among the first few, where the median rank or MRR puts most right answers among them."""
-    hits = [(rank, score) for rank, score in _hits(run) if float(score.value.max()) < MAX_HOPELESS_SCORE]
+    hits = [(rank, score) for rank, score in _hits(run) if score.value.max() < MAX_HOPELESS_SCORE]
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
     if score is None:
         return
@@ -800,8 +798,8 @@ def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
     """
     if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
         return
-    start, evaluation = float(losses[0].value[0]), losses[1]
-    first, last = float(evaluation.value[0]), median(tail(evaluation))
+    start, evaluation = losses[0].value[0], losses[1]
+    first, last = evaluation.value[0], median(tail(evaluation))
     if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
@@ -869,7 +867,7 @@ def scores_out_of_order(run: Run) -> Iterator[DerivedFact]:
         if len(low) < LEAST_PAIRS or not np.array_equal(low.step, high.step):
             continue
         ends = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
-        if float(ends[1].min()) < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
+        if ends[1].min() < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
             continue
         yield derived_fact(
             "scores_out_of_order",
@@ -951,7 +949,7 @@ def quantiles_mirrored(run: Run) -> Iterator[DerivedFact]:
         to_side, late = math.copysign(1.0, asked - 0.5), tail(series) - 0.5
         if not 0 < asked < 1 or abs(asked - 0.5) < EXTREME_QUANTILE:
             continue
-        if float((late * to_side).max()) <= -abs(asked - 0.5) / 2 and float(np.abs(late).max()) <= 0.5:
+        if (late * to_side).max() <= -abs(asked - 0.5) / 2 and np.abs(late).max() <= 0.5:
             parts.append(f"{name} ends at about {figure(median(late) + 0.5)}, and {figure(asked)} is asked")
     if parts:
         yield derived_fact(
@@ -991,7 +989,7 @@ def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
     for score in scores:
         later = score.where(score.step >= known_from)
         is_error = score.role is not None and score.role.quantity is Quantity.WORD_ERROR_RATE
-        is_wrong = float(as_shares(score.value).min()) >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
+        is_wrong = as_shares(score.value).min() >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
         if len(later) < LEAST_PAIRS or not is_wrong:
             continue
         yield derived_fact(
@@ -1104,7 +1102,7 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         right, level = as_shares(accuracy)[later], loss[later]
         if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
             continue
-        if float(np.mean(level < OF_LEAST * (1 - right) * math.log(2))) < SHARE_OF_RECORDS_BELOW:
+        if np.mean(level < OF_LEAST * (1 - right) * math.log(2)) < SHARE_OF_RECORDS_BELOW:
             continue
         wrong = 1 - median(right)
         least = wrong * math.log(2)
@@ -1172,7 +1170,7 @@ def negated_probability(run: Run) -> Iterator[DerivedFact]:
         if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1 or _OF_A_PROBE.search(named(score)):
             continue
         later = slice(len(steps) // 2, None)
-        off = float(np.abs(loss[later] + right[later]).max())
+        off = np.abs(loss[later] + right[later]).max()
         if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -MIN_MIRRORED_CORRELATION:
             continue
         yield derived_fact(
@@ -1410,9 +1408,9 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
     for series in sorted(evaluations, key=lambda series: series.name):
         if _TURN.search(series.name) is not None and len(series) == 1:
-            turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
+            turns.setdefault((_TURN.sub("", series.name), series.step[0]), []).append(series.value[0])
     enough = {place: values for place, values in turns.items() if len(values) > 1 and min(values) > 0}
-    off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}
+    off = {place: np.ptp(values) / max(values) for place, values in enough.items()}
     place = max(off, key=lambda each: off[each], default=None)
     if place is None or off[place] < AS_EXACT:
         return
@@ -1511,9 +1509,9 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
         if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
             continue
         train, evaluated = each[False], each[True]
-        level, other, spread = median(train.value), median(evaluated.value), float(np.ptp(train.value))
+        level, other, spread = median(train.value), median(evaluated.value), np.ptp(train.value)
         low, high = sorted((abs(level), abs(other)))
-        off = float(np.abs(evaluated.value - level).min())
+        off = np.abs(evaluated.value - level).min()
         is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
         is_far |= not _SPREADS.isdisjoint(key) and high >= FAR_OTHER_SCALE * low and off > spread > 0
         is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
@@ -1610,9 +1608,9 @@ def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
             continue
         passes = passes_at(run, count.step[-1:]) if len(count) >= MIN_RECORDS_FOR_LEVEL else None
         made = 0.0 if passes is None else float(passes[-1])
-        drawn = (run.facts.effective_batch or 0) * float(count.step[-1]) if run.step_name == "step" else 0.0
+        drawn = (run.facts.effective_batch or 0) * count.step[-1] if run.step_name == "step" else 0.0
         rows = run.setting("train_rows") or (drawn / made if made else 0.0)
-        distinct, expected = float(count.value[-1]) if len(count) else 0.0, rows * (1 - math.exp(-made))
+        distinct, expected = count.value[-1] if len(count) else 0.0, rows * (1 - math.exp(-made))
         grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
         if not made or not grows or distinct >= OF_EXPECTED * expected:
             continue

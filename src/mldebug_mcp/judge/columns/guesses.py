@@ -86,8 +86,8 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
     if run.kind in POLICIES or "loss" not in run:
         return
     for series in columns_of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
-        if float(series.value.min()) == 1.0:
-            first = float(series.step[0])
+        if series.value.min() == 1.0:
+            first = series.step[0]
             yield derived_fact(
                 "at_ceiling",
                 f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
@@ -115,9 +115,9 @@ NOT_COMPUTED = -1.0
 def beyond_one(run: Run) -> Iterator[DerivedFact]:
     """Yield a score above one, the most that it can be, where other scores of its phase or of its kind are shares."""
     scores = columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS)
-    below = [series for series in scores if OF_A_SHARE <= float(series.value.max()) <= 1]
+    below = [series for series in scores if OF_A_SHARE <= series.value.max() <= 1]
     for series in scores:
-        last, most = median(tail(series)), float(series.value.max())
+        last, most = median(tail(series)), series.value.max()
         shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
         if shares and last > 1 and 1 + MAX_BOUND_DIFFERENCE_SHARE < most <= MOST_BEYOND_ONE:
             yield derived_fact(
@@ -143,11 +143,11 @@ def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
         known = series.value[series.value != NOT_COMPUTED]
         if not len(known) or known.max() <= 0 or not np.any(known % 1):
             continue
-        low, high = float(known.min()), float(known.max())
+        low, high = known.min(), known.max()
         if low >= -FAR_OUTSIDE and high <= MAX_PER_CENT * (1 + FAR_OUTSIDE):
             continue
         bound, value = ("below 0", low) if low < -FAR_OUTSIDE else ("above 100 %", high)
-        step = float(series.step[int(np.argmax(series.value == value))])
+        step = series.step[int(np.argmax(series.value == value))]
         yield derived_fact(
             "outside_of_shares",
             f"{named(series)} is {figure(value)} at {run.place(step)}, {bound}. No share of rows is.",
@@ -248,7 +248,7 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         return
     for series in columns_of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         later = as_shares(series.value)[len(series) // 2 :]
-        off = float(np.abs(later - larger).max())
+        off = np.abs(later - larger).max()
         if off > AS_MAJORITY:
             continue
         is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
@@ -327,7 +327,7 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
     floor, source = (set_to, "the entropy of the data") if set_to else _floor_of_best(run)
     if not floor or loss is None or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
         return
-    start, end = float(loss.value[0]), float(evaluation.value[-1])
+    start, end = loss.value[0], evaluation.value[-1]
     text = f"{named(evaluation)} ends at {figure(end)}, and {source} is {figure(floor)} by the log."
     values = {"floor": floor, "end": end, "start": start}
     if end < BELOW_FLOOR * floor and set_to:
@@ -520,7 +520,7 @@ def repeats_itself(run: Run) -> Iterator[DerivedFact]:
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
-    known_from = np.inf if low is None else float(low.step[int(np.argmax(low.value <= NEXT_KNOWN))])
+    known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= NEXT_KNOWN))]
     for line in run.text_lines:
         if line.step < known_from or not _SAMPLE.search(line.text) or (found := _RUNS_ON.search(line.text)) is None:
             continue
@@ -564,10 +564,10 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
     if loaded_from is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
-    of_first_pass = run.step_name == "epoch" and float(loss.step[0]) <= 1  # a mean over it is lower yet
-    if not of_first_pass and is_past_start(run, float(loss.step[0])):
+    of_first_pass = run.step_name == "epoch" and loss.step[0] <= 1  # a mean over it is lower yet
+    if not of_first_pass and is_past_start(run, loss.step[0]):
         return
-    first, count = float(loss.value[0]), f"{math.exp(uniform):,.0f}"
+    first, count = loss.value[0], f"{math.exp(uniform):,.0f}"
     head = "" if run.facts.tokens else ", unless its last layer is new"
     yield derived_fact(
         "starts_untrained",
@@ -606,8 +606,8 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     if not (before or loaded_from) or uniform is None or before > uniform or loss is None:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
-    series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
-    first, step = float(series.value[0]), float(series.step[0])
+    series = min([loss, *evaluations], key=lambda series: series.step[0])
+    first, step = series.value[0], series.step[0]
     if is_past_start(run, step) or first < (SURER_AS_LOADED if before else MIN_OVERSURE_LOSS_RATIO) * uniform:
         return
     if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
@@ -645,7 +645,7 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
         if match is None or is_evaluated or len(series.finite) < LEAST_PAIRS:
             continue
         shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
-        least, level = float(shares.min()), median(shares)
+        least, level = shares.min(), median(shares)
         if least < MANY_UNKNOWN:
             continue
         yield derived_fact(
@@ -674,7 +674,7 @@ def scored_apart(run: Run) -> Iterator[DerivedFact]:
     """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
     losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
     guess = uniform_loss(run) if run.facts.tokens else None
-    if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * float(losses[1].value[0]):
+    if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * losses[1].value[0]:
         return
     for series in run.series.values():
         other = series.finite
@@ -687,7 +687,7 @@ def scored_apart(run: Run) -> Iterator[DerivedFact]:
         if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
             continue
         is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
-        if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * float(scored.min()):
+        if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * scored.min():
             continue
         yield derived_fact(
             "scored_apart",
@@ -712,7 +712,7 @@ NONE_END = 0.1
 def answers_no_longer_end(run: Run) -> Iterator[DerivedFact]:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0]):
+    if loss is None or median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
         return
     for name, series in run.series.items():
         if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
@@ -847,9 +847,9 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     loss = part_of_guess(run, uniform)
     if loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
         return
-    if is_past_start(run, float(loss.step[0])):
+    if is_past_start(run, loss.step[0]):
         return
-    first = float(loss.value[0])
+    first = loss.value[0]
     yield derived_fact(
         "first_loss_far_beyond_guess",
         f"the first {named(loss)} is {figure(first)} at {run.place(loss.step[0])}, "
@@ -867,7 +867,7 @@ def base_rate(run: Run) -> Iterator[DerivedFact]:
         return
     evaluation = run["eval_loss"].finite
     entropy = loss_of_guess(share)
-    best, last = float(evaluation.value.min()), float(evaluation.value[-1])
+    best, last = evaluation.value.min(), evaluation.value[-1]
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
     areas = [series for series in columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS) if is_auc(series)]
@@ -929,7 +929,7 @@ def answers_with_silence(run: Run) -> Iterator[DerivedFact]:
         silent = silences_at_end(series)
         if not MIN_SILENT_RECORDS <= silent < len(series):
             continue
-        first = float(series.step[-silent])
+        first = series.step[-silent]
         yield derived_fact(
             "answers_with_silence",
             f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in "

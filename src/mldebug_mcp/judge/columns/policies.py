@@ -78,14 +78,14 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
     An entropy of continuous actions falls below zero with such a target. Above all alike is above that in bits.
     """
     entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
-    if entropy is None or run.kind not in POLICIES or float(entropy.value.min()) < 0:
+    if entropy is None or run.kind not in POLICIES or entropy.value.min() < 0:
         return
     targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
-    targets += [(name, float(run[name].value[-1])) for name in run.series if _TARGET.search(name)]
+    targets += [(name, run[name].value[-1]) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
-    first, late = float(entropy.value[0]), median(tail(entropy))
+    first, late = entropy.value[0], median(tail(entropy))
     # One of continuous actions that is on its way to its target passes 0 within a third of a run.
-    if below and float(tail(entropy).max()) <= LEFT_AT_END * first:
+    if below and tail(entropy).max() <= LEFT_AT_END * first:
         (name, target) = below[0]
         yield derived_fact(
             "entropy_target_below_any",
@@ -97,7 +97,7 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
     counts = [setting.value for setting in run.settings.values() if _ACTIONS.fullmatch(setting.key.rpartition("/")[2])]
     is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in run.settings.values())
     actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), 0.0)
-    if is_discrete and actions and float(entropy.value.min()) > math.log2(actions):
+    if is_discrete and actions and entropy.value.min() > math.log2(actions):
         yield derived_fact(
             "entropy_above_all_alike",
             f"{named(entropy)} is {figure(entropy.value.min())} or more, and {figure(actions)} actions that "
@@ -125,9 +125,9 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
     if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
-    if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(float(paid.value.max())), abs(middle)):
+    if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(paid.value.max()), abs(middle)):
         return
-    early, late = float(entropy.value[0]), median(tail(entropy))
+    early, late = entropy.value[0], median(tail(entropy))
     is_lost = late <= LEFT_OF_ENTROPY * early
     why = (
         "The policy has one answer left for each prompt, right or wrong, and explores no other."
@@ -160,14 +160,14 @@ def answers_alike(run: Run) -> Iterator[DerivedFact]:
     paid = _mean_reward(run) if run.kind in POLICIES and norm is not None else None
     if norm is None or paid is None or np.any(norm.value != 0):
         return
-    low, high = float(paid.value.min()), float(paid.value.max())
+    low, high = paid.value.min(), paid.value.max()
     if high - low <= MIN_REWARD_RANGE_SHARE * max(abs(low), abs(high)):
         return
     for name, series in run.series.items():
         if _DIFFERENT.isdisjoint(pieces_of(name)) or len(series.finite) < MIN_RECORDS_FOR_LEVEL:
             continue
         shares = as_shares(series.finite.value)
-        if not 0 < float(shares.max()) <= MOST_ALIKE:
+        if not 0 < shares.max() <= MOST_ALIKE:
             continue
         yield derived_fact(
             "answers_alike",
@@ -219,7 +219,7 @@ def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
     entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
-    first, (_, last), (began, ends) = float(entropy.value[0]), _ends_of(entropy), _ends_of(paid)
+    first, (_, last), (began, ends) = entropy.value[0], _ends_of(entropy), _ends_of(paid)
     if not 0 <= last <= HARDLY_ANY * first or ends >= began:
         return
     yield derived_fact(
@@ -251,13 +251,13 @@ def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
         return
     share = run[names[0]].finite
     few = np.flatnonzero(share.value <= MAX_FINAL_RANDOM_SHARE)
-    if not len(few) or float(share.value[few[0] :].max()) > MAX_FINAL_RANDOM_SHARE:
+    if not len(few) or share.value[few[0] :].max() > MAX_FINAL_RANDOM_SHARE:
         return
-    end, steps = float(share.step[few[0]]), run.last_step
+    end, steps = share.step[few[0]], run.last_step
     by_chance, late = paid.value[paid.step <= end], tail(paid)
-    if end > SOON * steps or not len(by_chance) or float(np.ptp(late)) > RESTS_WITHIN * abs(median(late)):
+    if end > SOON * steps or not len(by_chance) or np.ptp(late) > RESTS_WITHIN * abs(median(late)):
         return
-    random, last = float(by_chance.max()), median(late)
+    random, last = by_chance.max(), median(late)
     if last - random > HARDLY_MORE * abs(random):
         return
     yield derived_fact(
@@ -420,7 +420,7 @@ def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
     for series in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
         if len(series) < LEAST_PAIRS:
             continue
-        first, last = float(series.value[0]), median(series.value[-LEAST_PAIRS:])
+        first, last = series.value[0], median(series.value[-LEAST_PAIRS:])
         if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
             continue
         yield derived_fact(
@@ -456,7 +456,7 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     train = [series for series in whole_columns(run, *shares, phase="train") if series.name not in others]
     held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
+    pairs = min([*held_out[:1], *judged], key=lambda series: series.value.max(), default=None)
     if pairs is not None and _by_people(pairs):
         margins = []  # those are of the whole set
     if not train or len(train[0]) < LEAST_PAIRS:
@@ -465,16 +465,16 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         yield from _one_source_contradicts(run, median(tail(train[0])))
         return
     steps, levels, _ = beside_training(train[0], pairs)
-    since = float(steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf))
+    since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
     pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
-    right, most = median(tail(train[0])), float(pairs.value.max(initial=0.0))
+    right, most = median(tail(train[0])), pairs.value.max(initial=0.0)
     if most > WRONG_WAY or not len(pairs):
         yield from _one_source_contradicts(run, right)
         return
     if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
         return
     margins = [series for series in margins if len(series)]
-    if margins and float(margins[0].value.max()) >= 0:
+    if margins and margins[0].value.max() >= 0:
         return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
@@ -542,17 +542,17 @@ def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
         return
     half = len(held_out[0]) // 2
     later = held_out[0].where(held_out[0].step >= held_out[0].step[half])
-    since = float(held_out[0].step[half - 1])
+    since = held_out[0].step[half - 1]
     recent = train[0].where(train[0].step > since)
     rows = (run.facts.effective_batch or 0) * (recent.step[-1] - since if len(recent) else 0)
-    if not rows or float(later.value.max()) > 1:
+    if not rows or later.value.max() > 1:
         return
-    low, high = float(recent.value.mean()), float(later.value.mean())
+    low, high = recent.value.mean(), later.value.mean()
     error = math.hypot(sampling_error(low, rows), sampling_error(high, run.setting("eval_rows") or rows))
-    if high - low < max(PAIRS_APART, ERRORS_APART * error) or low >= float(later.value.min()):
+    if high - low < max(PAIRS_APART, ERRORS_APART * error) or low >= later.value.min():
         return
     higher = [median(series.where(series.step > since).value) for series in losses]
-    smaller = [float(margin[0].where(margin[0].step > since).value.mean()) for margin in margins if margin]
+    smaller = [margin[0].where(margin[0].step > since).value.mean() for margin in margins if margin]
     if higher[0] <= higher[1] or (len(smaller) == 2 and smaller[0] >= smaller[1]):
         return
     yield derived_fact(
@@ -610,14 +610,14 @@ def source_mirrored(run: Run) -> Iterator[DerivedFact]:
     """
     groups: dict[tuple[float, ...], list[Series]] = {}
     for series in (each.finite for each in run.series.values() if each.role is None or each.role.part):
-        is_share = len(series) >= LEAST_PAIRS and float(series.value.min()) >= 0 and float(series.value.max()) <= 1
-        if is_share and float(np.ptp(series.value)) > 0:
+        is_share = len(series) >= LEAST_PAIRS and series.value.min() >= 0 and series.value.max() <= 1
+        if is_share and np.ptp(series.value) > 0:
             groups.setdefault(tuple(series.step.tolist()), []).append(series)
     for shares in groups.values() if run.kind not in POLICIES else ():
         for wrong in shares:
             others = [
                 series for series in shares
-                if series is not wrong and float(np.abs(series.value + wrong.value - 1).max()) <= MIRRORED_WITHIN
+                if series is not wrong and np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN
             ]  # fmt: skip
             low, right = median(tail(wrong)), [median(tail(series)) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
@@ -646,7 +646,7 @@ def values_run_off(run: Run) -> Iterator[DerivedFact]:
     """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was earned."""
     if run.kind not in POLICIES or "reward" not in run or len(run["reward"].finite) < LEAST_PAIRS:
         return
-    most = float(np.abs(run["reward"].finite.value).max())
+    most = np.abs(run["reward"].finite.value).max()
     for name, series in run.series.items():
         words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
         if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or not most > 0:
@@ -734,10 +734,10 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
     chosen = run["logps/chosen"].finite if "logps/chosen" in run else None
     if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
-    first, last = float(chosen.value[0]), median(chosen.value[-LEAST_PAIRS:])
+    first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
     left = LEFT_OF_SUCCESS if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
     for score in _successes(run, LEAST_PAIRS):
-        early, late = float(score.value[0]), median(tail(score))
+        early, late = score.value[0], median(tail(score))
         if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
             continue
         is_kept = first < 0 and last >= first - LEAST_NATS
@@ -907,7 +907,7 @@ def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)
     least = max(LEAST_LOST, (1 - LEFT_OF_SUCCESS) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
-    if early - late >= least and float(last.max()) < float(first.min()):
+    if early - late >= least and last.max() < first.min():
         yield early, late
 
 
@@ -965,7 +965,7 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
             continue
         apart, gap = np.diff(series.step[falls]), median_gap(series.step)
         interval = median(apart)
-        off = float(np.abs(apart - interval).max())
+        off = np.abs(apart - interval).max()
         setting, planned = next(
             ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap), ("", 0.0)
         )
@@ -994,7 +994,7 @@ def _falls_at_once(series: Series) -> list[int]:
     value, found = series.value, list[int]()
     for at in range(LEAST_PAIRS, len(value)):
         before, is_next = value[at - LEAST_PAIRS : at], bool(found) and at - found[-1] <= LEAST_PAIRS
-        if not is_next and float(before.min()) > 0 and value[at] <= FALLS_TO * float(before.min()):
+        if not is_next and before.min() > 0 and value[at] <= FALLS_TO * before.min():
             found.append(at)
     return found
 
@@ -1083,7 +1083,7 @@ def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
         is_far = (
             len(apart) - first >= MIN_RECORDS_FOR_LEVEL and median(low[first:]) < least and median(high[first:]) > most
         )
-        if first < LEAST_PAIRS or float(apart[:first].max()) > PRINTED_ONE or not is_far:
+        if first < LEAST_PAIRS or apart[:first].max() > PRINTED_ONE or not is_far:
             continue
         yield derived_fact(
             "ratio_leaves_one",
@@ -1102,10 +1102,10 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
     age = _policy_age(run) if run.kind in POLICIES else None
     ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
     effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
-    oldest = float(ages[0].value.max()) if ages else 0.0
+    oldest = ages[0].value.max() if ages else 0.0
     share = median(effective[0].value) if effective else 1.0
     parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= MIN_STALE_UPDATES else []
-    if share < FEW_EFFECTIVE and float(effective[0].value.max()) <= 1:
+    if share < FEW_EFFECTIVE and effective[0].value.max() <= 1:
         lowest = figure(effective[0].value.min())
         parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")
     if parts:
@@ -1171,7 +1171,7 @@ def _policy_age(run: Run) -> Series | None:
     for sampling, trained in permutations(counted, 2):
         steps, old, new = at_common_steps(sampling, trained)
         behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1
-        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and float(behind.min()) >= 0
+        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and behind.min() >= 0
         if is_synced and median(behind[syncs]) <= max(1.0, median(np.diff(new))):
             return Series(f"{named(trained)} - {named(sampling)}", steps, behind)
     return None

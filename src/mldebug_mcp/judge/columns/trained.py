@@ -115,9 +115,10 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
             yield derived_fact("part_stays", text + expected, {"share": shares[k]})
-    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS and float(
-        weights.min()
-    ) > MIN_RELATIVE_WEIGHT * float(weights.max()):
+    if (
+        MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS
+        and weights.min() > MIN_RELATIVE_WEIGHT * weights.max()
+    ):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
         yield derived_fact("part_rules", f"{text} The other parts have next to no gradient.", {"share": shares[most]})
 
@@ -142,7 +143,7 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
     if not parts or len(total) < 3 * len(parts):
         return None
     columns = np.stack([part.value for part in parts], axis=1)
-    (weights, left), varies = nearest_sum(total.value, columns), float(np.std(total.value))
+    (weights, left), varies = nearest_sum(total.value, columns), np.std(total.value)
     if not np.isfinite(weights).all() or varies <= 0 or left > MAX_SUM_RESIDUAL_SHARE * varies:
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
@@ -189,7 +190,7 @@ def penalty_rules(run: Run) -> Iterator[DerivedFact]:
             continue
         if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
             continue
-        start, end, left = float(loss.value[0]), median(tail(loss)), median(tail(penalty))
+        start, end, left = loss.value[0], median(tail(loss)), median(tail(penalty))
         early = 1 + int(EARLY_SHARE * len(loss))
         shrunk = np.flatnonzero(penalty.value[:early] * SHRUNK_AT_ONCE <= penalty.value[0])
         if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
@@ -236,8 +237,8 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
         if name != total.name
         and (series.role is None or series.role.quantity in (*LOSSES, Quantity.KL))
         and np.array_equal(series.finite.step, total.step)
-        and float(np.ptp(series.finite.value)) > 0
-        and float(series.finite.value.min()) >= 0
+        and np.ptp(series.finite.value) > 0
+        and series.finite.value.min() >= 0
         and bool((series.finite.value % 1).any())
         and _GAINS.isdisjoint(pieces_of(series.logged_as or name))
     ]
@@ -247,8 +248,8 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
         factor = float(factors[0])
         off = total.value - whole.value - factor * part.value
         rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
-        goes = abs(factor) * float(np.ptp(part.value))
-        if not -1 < factor < 0 or float(np.abs(off).max()) > rounded or goes < MANY_DIGITS * rounded or last <= first:
+        goes = abs(factor) * np.ptp(part.value)
+        if not -1 < factor < 0 or np.abs(off).max() > rounded or goes < MANY_DIGITS * rounded or last <= first:
             continue
         yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
         return
@@ -390,7 +391,7 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
     ends = [zeros_at_end(series.value) for series in (loss, norm)]
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
         return
-    step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
+    step = max(loss.step[-ends[0]], norm.step[-ends[1]])
     yield derived_fact(
         "nothing_trained",
         f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
@@ -408,9 +409,9 @@ def _labels_run_out(run: Run) -> DerivedFact | None:
     usual = quantile(counts.value, 1 - WITHOUT_ANY)
     left = true_at_end(counts.value <= HARDLY_ANY * usual)
     late = counts.value[len(counts) - left :]
-    if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
+    if left < LEAST_IDLE or left == len(counts) or np.mean(late == 0) < WITHOUT_ANY:
         return None
-    step = float(counts.step[-left])
+    step = counts.step[-left]
     return derived_fact(
         "labels_run_out",
         f"{named(counts)} is {figure(late.max())} at most in all {left} records since {run.place(step)}, "
@@ -444,7 +445,7 @@ def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
         return
     norms = whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     norm = next(iter(norms), None)
-    if norm is None or float((norm.value > clip).mean()) < NEARLY_ALL_CLIPPED:
+    if norm is None or (norm.value > clip).mean() < NEARLY_ALL_CLIPPED:
         return
     times = median(norm.value) / clip
     if times < (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND):
@@ -477,7 +478,7 @@ def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
                 continue
             if not np.ptp(column.value[bad]):  # one number that stands for none
                 continue
-            highest = float(column.value[bad].max())
+            highest = column.value[bad].max()
             yield derived_fact(
                 "lost_where_negative",
                 f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
@@ -520,7 +521,7 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
             continue
         if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
             continue
-        start, lowest, end = float(least[0]), float(least.min()), median(least[-LEAST_PAIRS:])
+        start, lowest, end = float(least[0]), least.min(), median(least[-LEAST_PAIRS:])
         if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
             continue
         gradient = f" and {named(run['grad_norm'])} {figure(norm[-1])}" if len(norm) else ""
@@ -588,7 +589,7 @@ def lost_by_chance(run: Run) -> Iterator[DerivedFact]:
     is_single = (
         len(begins) >= MIN_LOST_STRETCHES and loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
     )
-    if not is_single or float(np.std(gaps)) < MIN_GAP_SPREAD_SHARE * float(np.mean(gaps)):
+    if not is_single or np.std(gaps) < MIN_GAP_SPREAD_SHARE * np.mean(gaps):
         return
     if not np.isnan(loss.series.value[loss.bad]).all() or (norm is not None and not np.isfinite(norm.value).all()):
         return
@@ -631,7 +632,7 @@ def lost_by_scale(run: Run) -> Iterator[DerivedFact]:
         if column.role is not None:
             continue
         empty = np.flatnonzero(column.value == _of_zeros(column, in_8_bits=run.facts.precision == "fp8"))
-        step = float(column.step[empty[0]]) if len(empty) and empty[0] else math.inf
+        step = column.step[empty[0]] if len(empty) and empty[0] else math.inf
         if not 0 < int(((loss.step >= step) & (loss.step <= loss.step[first])).sum()) <= MOST_LATE:
             continue
         yield derived_fact(
@@ -702,7 +703,7 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
     if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
         return
-    value = float(still.value[0])
+    value = still.value[0]
     yield derived_fact(
         "weights_stand_still",
         f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
@@ -716,7 +717,7 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
     rate = _values_since_norm(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
-    travelled = steps * float(rate.mean()) * median(_values_since_norm(gradient, norm)) if len(rate) else 0.0
+    travelled = steps * rate.mean() * median(_values_since_norm(gradient, norm)) if len(rate) else 0.0
     return travelled >= FAR_BEYOND * _last_digit([float(norm.value[0])])
 
 
@@ -746,10 +747,10 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
             continue
         norm = whole.where(np.arange(len(whole)) >= len(whole) - still)
         rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
-        peak = float(run["learning_rate"].finite.value.max())
-        if not len(gradient) or not len(rate) or float(rate.mean()) < LEFT_OF_RATE * peak:
+        peak = run["learning_rate"].finite.value.max()
+        if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * peak:
             continue
-        is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(float(norm.value[0]))
+        is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(norm.value[0])
         if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
             continue
         yield derived_fact(
@@ -794,7 +795,7 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
     if len(still) < 2 or len(still) < len(scores) or any(score.value[0] in _BOUNDS for score in still):
         return
-    if not has_distinct(loss.value, LEAST_PAIRS) or not steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED:
+    if not has_distinct(loss.value, LEAST_PAIRS) or not steps * rate.mean() * gradient >= LEAST_TRAVELLED:
         return
     values = " and ".join(f"{named(score)} {figure(score.value[0])}" for score in still[:SETS_SHOWN])
     yield derived_fact(
@@ -842,12 +843,10 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     unchanged = [change for change in changes if not change.value.any()]
     still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
-    moving = moving or [
-        norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MIN_NORM_MOVE_SHARE
-    ]
+    moving = moving or [norm for norm in norms if abs(norm.value[-1] / norm.value[0] - 1) > MIN_NORM_MOVE_SHARE]
     if not still or not moving or _leaves_parts(run, moving):
         return
-    first, other = float(still[0].value[0]), moving[0].value
+    first, other = still[0].value[0], moving[0].value
     gradient = _gradient_of(run, still[0])
     if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
         gradient = None
@@ -878,11 +877,11 @@ def parts_shrink_apart(run: Run) -> Iterator[DerivedFact]:
     norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) if norm.value[0] > 0]
     if any(norm.role is None or norm.role.is_whole for norm in norms):
         return
-    shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * float(norm.value[0])]
-    kept = [norm for norm in norms if float(norm.value.min()) >= (1 - MIN_NORM_MOVE_SHARE) * float(norm.value[0])]
+    shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
+    kept = [norm for norm in norms if norm.value.min() >= (1 - MIN_NORM_MOVE_SHARE) * norm.value[0]]
     soon = [
         norm for norm in shrunk
-        if float(norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min()) <= LEFT_OF_PARTS * norm.value[0]
+        if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= LEFT_OF_PARTS * norm.value[0]
     ]  # fmt: skip
     if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
         return
@@ -918,7 +917,7 @@ def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
         still = [own for own in sorted(shared) if not np.ptp(groups[size][own].value)]
         moving = [
             own for own, series in groups[size].items()
-            if own not in still and np.ptp(series.value) > MIN_NORM_MOVE_SHARE * abs(float(series.value[0]))
+            if own not in still and np.ptp(series.value) > MIN_NORM_MOVE_SHARE * abs(series.value[0])
         ]  # fmt: skip
         driven = [
             own for own in still
@@ -961,7 +960,7 @@ def _is_new(run: Run, still: Series, moving: Floats) -> bool:
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
     loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
     loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
-    digit, first = _last_digit([float(still.value[0])]), float(still.value[0])
+    digit, first = _last_digit([still.value[0]]), still.value[0]
     far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
     return bool(run.settings) and not loaded and _KEPT.isdisjoint(_words_of(still)) and far
 
@@ -1150,7 +1149,7 @@ def sum_stops(run: Run) -> Iterator[DerivedFact]:
             found.append((counts, name, stops))
     if not found:
         return
-    level = max(float(run[name].finite.value.max()) for name in ("loss", "eval_loss") if name in run)
+    level = max(run[name].finite.value.max() for name in ("loss", "eval_loss") if name in run)
     counts, precision, (last, sums, apart) = min(found, key=lambda stopped: abs(math.log(stopped[2].apart / 2 / level)))
     of = "step" if counts is loss.step else f"{from_to(counts[-last:])} steps"
     yield derived_fact(
@@ -1297,7 +1296,7 @@ def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
     (key, precision), mean = kept_in[0], averaged[0]
     lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
     last, behind = median(tail(loss)), median(tail(mean))
-    if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or float(loss.step[-1]) * (1 - decay) < 1:
+    if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or loss.step[-1] * (1 - decay) < 1:
         return
     yield derived_fact(
         "average_below_spacing",
@@ -1380,7 +1379,7 @@ def few_weights_change(run: Run) -> Iterator[DerivedFact]:
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
         return
     for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
-        first, last = float(changed.value[0]), median(tail(changed))
+        first, last = changed.value[0], median(tail(changed))
         if not last < FEW_CHANGE:
             continue
         spacing = SPACING[run.facts.precision]
@@ -1409,7 +1408,7 @@ def many_units_dead(run: Run) -> Iterator[DerivedFact]:
     Not this where training learns without them, or zeros are counted and not units.
     """
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or median(tail(loss)) < MUCH_LEFT * float(loss.value[0]):
+    if loss is None or median(tail(loss)) < MUCH_LEFT * loss.value[0]:
         return
     dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
     dead = [
@@ -1418,8 +1417,8 @@ def many_units_dead(run: Run) -> Iterator[DerivedFact]:
     worst = max(dead, key=lambda series: median(tail(series)), default=None)
     if worst is None:
         return
-    later, most = worst.value[len(worst) // 2 :], float(worst.value.max())
-    if float(later.min()) <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
+    later, most = worst.value[len(worst) // 2 :], worst.value.max()
+    if later.min() <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
         return
     yield derived_fact(
         "many_units_dead",
