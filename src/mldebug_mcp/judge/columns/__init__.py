@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import TypeVar
 
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs import Run, Series
@@ -63,6 +65,17 @@ def whole_columns(run: Run, *quantities: Quantity, phase: str = "", least: int =
     return [series for series in found if series.role is not None and series.role.is_whole]
 
 
+def whole_column(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> Series | None:
+    """Return the plainest of such columns; None where there is none."""
+    return next(iter(whole_columns(run, *quantities, phase=phase, least=least)), None)
+
+
+def logged(run: Run, name: str, least: int = 1) -> Series | None:
+    """Return the finite values of a metric; None where they are fewer than so many."""
+    series = run[name].finite if name in run else None
+    return series if series is not None and len(series) >= least else None
+
+
 def set_scores(run: Run) -> list[Series]:
     """Return the finite values of columns that are called by their set alone: `Val` is a score."""
     unread = [(name, series) for name, series in run.series.items() if series.role is None]
@@ -71,18 +84,45 @@ def set_scores(run: Run) -> list[Series]:
 
 def training_loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:
     """Return the finite training losses; None where they are fewer, or the run is of one of some kinds."""
-    if run.kind in not_of or "loss" not in run:
-        return None
-    loss = run["loss"].finite
-    return loss if len(loss) >= least else None
+    return None if run.kind in not_of else logged(run, "loss", least)
 
 
-def both_losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> tuple[Series, Series] | None:
+def both_losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Losses | None:
     """Return the finite losses of training, so many at least, and of evaluation; None where either is too short."""
-    loss = training_loss(run, least, not_of=not_of)
-    if loss is None or "eval_loss" not in run or len(evaluation := run["eval_loss"].finite) < LEAST_PAIRS:
-        return None
-    return loss, evaluation
+    loss, evaluation = training_loss(run, least, not_of=not_of), logged(run, "eval_loss", LEAST_PAIRS)
+    return None if loss is None or evaluation is None else (loss, evaluation)
+
+
+Facts = Iterator[DerivedFact]
+Kind = Callable[[Run], Facts]
+"""What yields the facts of one kind on a run."""
+Losses = tuple[Series, Series]
+"""The finite losses of training and of evaluation."""
+Given = TypeVar("Given")
+
+
+def _given(
+    find: Callable[..., Given | None], least: int, not_of: Collection[str]
+) -> Callable[[Callable[[Run, Given], Facts]], Kind]:
+    def decorated(kind: Callable[[Run, Given], Facts]) -> Kind:
+        @wraps(kind)
+        def on_run(run: Run) -> Facts:
+            found = find(run, least, not_of=not_of)
+            return iter(()) if found is None else kind(run, found)
+
+        return on_run
+
+    return decorated
+
+
+def given_loss(least: int = 1, *, not_of: Collection[str] = ()) -> Callable[[Callable[[Run, Series], Facts]], Kind]:
+    """Return the decorator of a kind of facts on runs that have a `training_loss`, which it is given."""
+    return _given(training_loss, least, not_of)
+
+
+def given_losses(least: int = 1, *, not_of: Collection[str] = ()) -> Callable[[Callable[[Run, Losses], Facts]], Kind]:
+    """Return the decorator of a kind of facts on runs that have `both_losses`, which it is given."""
+    return _given(both_losses, least, not_of)
 
 
 def tail(series: Series) -> Floats:

@@ -43,14 +43,19 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
+    Facts,
+    Losses,
     both_losses,
     columns_of,
     derived_fact,
     from_to,
+    given_loss,
+    given_losses,
+    logged,
     named,
     tail,
     training_loss,
-    whole_columns,
+    whole_column,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -61,7 +66,6 @@ from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
-from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Frozen values: exactly the same while others move.
 
@@ -76,10 +80,9 @@ _FREEZES = (
 )  # fmt: skip
 
 
-def frozen_columns(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL)
+def frozen_columns(run: Run, loss: Series) -> Facts:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
-    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL)) is None:
-        return
     frozen = []
     for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
         is_share = series.role is not None and series.role.quantity not in LOSSES
@@ -157,11 +160,11 @@ MOST_RECORDS = 200_000
 """Records that are looked at: a bound on what it costs."""
 
 
-def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEVEL_WINDOW_RECORDS + 1, not_of=POLICIES)
+def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
-    loss = training_loss(run, LEVEL_WINDOW_RECORDS + 1, not_of=POLICIES)
-    ends = passes_at(run, loss.step[[0, -1]]) if loss is not None and len(loss) <= MOST_RECORDS else None
-    if loss is None or ends is None:
+    ends = passes_at(run, loss.step[[0, -1]]) if len(loss) <= MOST_RECORDS else None
+    if ends is None:
         return
     at = loss.step[_jumps(loss.value)]
     passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
@@ -181,7 +184,7 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def whole_order_recurs(run: Run) -> Iterator[DerivedFact]:
+def whole_order_recurs(run: Run) -> Facts:
     """Yield that the batches come again in their order, and that none of them is far harder than the others."""
     if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
         return
@@ -222,7 +225,7 @@ TIMES_OTHER_PIECES = 1.3
 """Times the median loss of the other pieces that one has, in each record. Chosen: harder text has less."""
 
 
-def piece_stands_out(run: Run) -> Iterator[DerivedFact]:
+def piece_stands_out(run: Run) -> Facts:
     """Yield that one of many pieces of the data keeps a loss above all that any other ever had.
 
     Not this where the list is of classes, layers or ranks, or where the piece falls to where others began.
@@ -261,7 +264,7 @@ TIMES_USUAL_UPDATE = 5.0
 """The same of a part that keeps its size meanwhile, at most."""
 
 
-def update_of_a_part_jumps(run: Run) -> Iterator[DerivedFact]:
+def update_of_a_part_jumps(run: Run) -> Facts:
     """Yield that the updates of one part of a model become many times as large while another part keeps their size."""
     groups: dict[str, list[Series]] = {}
     for name, series in run.series.items():
@@ -313,13 +316,13 @@ LEAST_ROWS = 8
 """Rows of a batch. Chosen: with fewer, each share is far off."""
 
 
-def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
+def rows_of_a_batch_alike(run: Run) -> Facts:
     """Yield that the share of right answers often leaves that of the records before and after, far beyond chance.
 
     Rows that are drawn at random make it scatter by the binomial law. Not this where rows of a batch answer together,
     as in contrastive learning.
     """
-    score = next(iter(whole_columns(run, Quantity.ACCURACY, phase="train", least=2 * LEVEL_WINDOW_RECORDS)), None)
+    score = whole_column(run, Quantity.ACCURACY, phase="train", least=2 * LEVEL_WINDOW_RECORDS)
     if run.kind in NOT_BY_LOSS or run.step_name == "epoch" or score is None:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
@@ -358,7 +361,7 @@ TOO_FEW_STRETCHES = 4.0
 """Standard deviations by which stretches above and below the median are too few for chance. Chosen."""
 
 
-def labels_in_order(run: Run) -> Iterator[DerivedFact]:
+def labels_in_order(run: Run) -> Facts:
     """Yield that the labels of batches stay above or below their mean for long, and go back: they come in an order.
 
     Of batches that are drawn at random, one tells nothing of the next (the test of Wald and Wolfowitz).
@@ -409,13 +412,13 @@ LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
 
 
-def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEVEL_WINDOW_RECORDS, not_of=POLICIES)
+def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
     """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was.
 
     Not this where the learning rate rises there, or where the loss jumps as far at other times.
     """
-    loss = training_loss(run, LEVEL_WINDOW_RECORDS, not_of=POLICIES)
-    if loss is None or run.step_name == "epoch":  # each epoch has all rows
+    if run.step_name == "epoch":  # each epoch has all rows
         return
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
         worst = 1 + int(np.argmax(evaluation.value[1:-1]))
@@ -481,14 +484,13 @@ ROWS_DIFFER = 0.02
 """Share of its level by which the loss differs from the record before, so that each has rows of its own. Chosen."""
 
 
-def growing(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def growing(run: Run, loss: Series) -> Facts:
     """Yield gradient norms that grow all the way while the loss does not rise.
 
     Where the loss scatters far more from record to record than the norm, the norm is not of the rows of each record
     alone. Then it may grow less, and the loss may rise: sums of gradients are steps that are too long.
     """
-    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
-        return
     began, ends = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:])
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
         if series.role is None or not series.role.is_whole:
@@ -528,13 +530,13 @@ ALIKE_GRADIENTS = 0.98
 """Cosine of two gradients that are the same but for what one batch adds. Chosen: those of fresh rows have far less."""
 
 
-def gradients_alike(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def gradients_alike(run: Run, loss: Series) -> Facts:
     """Yield that each gradient points as the one before it, while the loss is of other rows each time.
 
     Not this where the loss is smooth, as that of all rows at once is.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
+    if run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
         return
     for name, series in run.series.items():
         words = set(pieces_of(series.logged_as or name))
@@ -561,7 +563,8 @@ MOST_OF_RECORDS = 0.8
 """Share of the records of the loss that have such an event, at most. Chosen: what each record has is usual."""
 
 
-def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL)
+def events_at_one_rank(run: Run, loss: Series) -> Facts:
     """Yield that all events that name a rank, and stand between the records, are at the same of many."""
     lists: dict[str, int] = {}
     for name in run.series:
@@ -569,12 +572,11 @@ def events_at_one_rank(run: Run) -> Iterator[DerivedFact]:
         if head and place.isdecimal():
             lists[head] = lists.get(head, 0) + 1
     ranks = int(run.setting("world_size") or max(lists.values(), default=0))
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 and loss is not None else ():
+    for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 else ():
         at, words = series.finite, pieces_of(name)
         rank = at.value[0] if len(at) else 0.0
         is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
-        if loss is None or not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
+        if not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
             continue
         if np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
             continue
@@ -604,7 +606,7 @@ TIMES_ALL_OTHERS = 10.0
 """Times the largest of all other records that it is. Chosen: of scaled rows no other is so far off."""
 
 
-def input_far_off(run: Run) -> Iterator[DerivedFact]:
+def input_far_off(run: Run) -> Facts:
     """Yield that an extreme of the inputs is far beyond that of all other records in one, where a result is, too."""
     results = [
         series.finite for name, series in run.series.items()
@@ -655,21 +657,19 @@ STAYS_IN_A_PASS = 0.1
 """Logarithm of the times by which the loss rises and the rate changes within a pass at most. Chosen: by hand."""
 
 
-def norm_rises_in_each_pass(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEAST_PASSES * LEAST_OF_A_PASS, not_of=POLICIES)
+def norm_rises_in_each_pass(run: Run, loss: Series) -> Facts:
     """Yield that the gradient norm rises within each pass over the data and begins the next one low again.
 
     Not this where the loss or the learning rate goes up and down with the passes, as that of rows in an order does.
     """
-    loss = training_loss(run, LEAST_PASSES * LEAST_OF_A_PASS, not_of=POLICIES)
-    norm = next(
-        iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=LEAST_PASSES * LEAST_OF_A_PASS)), None
-    )
-    if loss is None or norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=LEAST_PASSES * LEAST_OF_A_PASS)
+    if norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
         return
     rises = _rises_in_passes(run, norm)
     if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL_PASSES:
         return
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    rate = logged(run, "learning_rate")
     is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
     if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
         return
@@ -711,14 +711,15 @@ OF_A_SUM = 0.8
 add up as its root does, and common ones by the whole. Chosen: for what noise of few records takes."""
 
 
-def norm_rises_with_batch(run: Run) -> Iterator[DerivedFact]:
+def norm_rises_with_batch(run: Run) -> Facts:
     """Yield that the gradient norm jumps up where a batch grows, each time, at the same learning rate and loss.
 
     A mean over more rows has as large a gradient, or a smaller one.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=2 * RECORDS_AT_A_STAGE)), None)
-    if loss is None or norm is None or not positive(norm.value) or "loss_scale" in run:
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=2 * RECORDS_AT_A_STAGE)
+    if norm is None or not positive(norm.value) or "loss_scale" in run:
+        return
+    if training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES) is None:
         return
     for series in run.series.values():
         column = series.finite
@@ -781,7 +782,7 @@ _AMOUNT_WORDS = frozenset({"tokens", "length", "len", "seq", "rows", "size", "ba
 """Words of what makes a step longer by design, where it grows as well."""
 
 
-def time_grows(run: Run) -> Iterator[DerivedFact]:
+def time_grows(run: Run) -> Facts:
     """Yield that what a part of each step takes grows all the way, while other parts keep their time.
 
     Not this where a column of an amount grows as well, as rows that get longer make all steps longer.
@@ -890,13 +891,13 @@ LAST_TIMES = 1.5
 """Times the norm before it that the last finite norm is. Chosen: it grows ever faster."""
 
 
-def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEAST_BEFORE_NAN)
+def norm_runs_away(run: Run, loss: Series) -> Facts:
     """Yield that an unclipped gradient norm, or its maximum, rises ever faster up to the record where it is not finite.
 
     Not this where the loss is above its start by then, which a learning rate that is too high brings about as well.
     """
-    loss = training_loss(run, LEAST_BEFORE_NAN)
-    if loss is None or run.facts.clip != math.inf:
+    if run.facts.clip != math.inf:
         return
     for series in run.series.values():
         if series.role is None or series.role.quantity is not Quantity.GRADIENT_NORM or series.role.part:
@@ -928,14 +929,14 @@ TIMES_THE_LOSS = 100.0
 """Times the first loss that it is as well. Chosen: raw units of labels make both large."""
 
 
-def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def norm_huge_at_start(run: Run, loss: Series) -> Facts:
     """Yield that the gradient is huge before an update has moved the weights, next to an ordinary loss.
 
     Not this where a loss scale multiplies gradients.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
-    if loss is None or norm is None or norm.step[0] != loss.step[0]:
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    if norm is None or norm.step[0] != loss.step[0]:
         return
     if run.facts.precision == "fp16" or "loss_scale" in run:
         return
@@ -962,15 +963,15 @@ NOT_LEARNT = 0.4
 """Share of its start that the loss keeps where such gradients hold learning up. Chosen: what is learnt keeps less."""
 
 
-def norm_grows_backwards(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def norm_grows_backwards(run: Run, loss: Series) -> Facts:
     """Yield that gradients grow from layer to layer back to the first one in the first records.
 
     Not this where the loss is learnt all the same, or where the norm of the whole model states it.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
     layers = layers_of(parts_of(run, LEAST_PAIRS))
     norms = np.array([layer.level for layer in layers])
-    if loss is None or len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * loss.value[0]:
+    if len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * loss.value[0]:
         return
     grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
     if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, loss.step[0]):
@@ -1015,7 +1016,7 @@ _LONG_TIMES = (Quantity.EPOCH_TIME, Quantity.RUNTIME, Quantity.TIME_LEFT)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
 
 
-def around_resumes(run: Run) -> Iterator[DerivedFact]:
+def around_resumes(run: Run) -> Facts:
     """Yield what rate, scale, loss, gradient norm, counters and pace are before and after a resume, in one line."""
     for step in restarts_of(run)[:MOST_RESUMES]:
         pace = next((quantity for quantity in _PACE if _sides(run, quantity, step)), Quantity.STEP_TIME)
@@ -1055,7 +1056,7 @@ _BEGINS_WITH_PROCESS = frozenset({
 """Words of what a new process begins anew without a loss of state, or a schedule does."""
 
 
-def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
+def begins_anew_at_resume(run: Run) -> Facts:
     """Yield that what was calm before a resume is, after it, as in the first records of the run, and goes as it went.
 
     So does what an optimizer holds, or the length of its updates, where it is made anew. The name says nothing. Not
@@ -1096,7 +1097,7 @@ def begins_anew_at_resume(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Iterator[DerivedFact]:
+def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
     """Yield that updates are far longer, or shorter, right after a resume than before, by their learning rate."""
     rates = sides.get(Quantity.LEARNING_RATE)
     for quantity in _UPDATES:
@@ -1140,7 +1141,7 @@ _OF_ROWS = frozenset({
 """Words of a place in the data."""
 
 
-def rows_after_resume(run: Run) -> Iterator[DerivedFact]:
+def rows_after_resume(run: Run) -> Facts:
     """Yield that the numbers of rows which a resume begins with are those of an earlier stretch, in its order.
 
     Not this where a pass begins anew there, or steps that were lost are made again.
@@ -1205,7 +1206,7 @@ def _is_above(before: Series, after: Series) -> bool:
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
     """Return the values of a quantity before a resume and after it; None where it is not logged on both sides."""
-    found = next(iter(whole_columns(run, quantity, phase="train")), None)
+    found = whole_column(run, quantity, phase="train")
     return None if found is None else _around(run, found, step)
 
 
@@ -1253,7 +1254,7 @@ MOST_STATE_MOVES = 1.1
 """Times by which such a size changes from record to record before the resume. Chosen: averages hardly move."""
 
 
-def state_begins_anew(run: Run) -> Iterator[DerivedFact]:
+def state_begins_anew(run: Run) -> Facts:
     """Yield that the size of what the optimizer holds falls far down at a resume, and climbs again from there.
 
     Not this where it moves as much from record to record anyway.
@@ -1283,10 +1284,10 @@ def state_begins_anew(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
+@given_loss()
+def at_first_evaluation(run: Run, loss: Series) -> Facts:
     """Yield that the loss rises from its line right after the first evaluation."""
-    loss = training_loss(run)
-    if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
+    if "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
     step = run["eval_loss"].step[0]
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
@@ -1312,7 +1313,7 @@ _EASIER = {-1.0: Quantity.GRADIENT_NORM, 1.0: Quantity.ACCURACY}
 """What goes down, or up, where training gets easier at once."""
 
 
-def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
+def easier_after_evaluation(run: Run) -> Facts:
     """Yield that dropout made training harder up to the first evaluation, and no longer from there on.
 
     Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
@@ -1416,11 +1417,11 @@ RATE_KEPT = 0.5
 """Of the learning rate before the spike, what it has after: a rate that is cut ends a fall as well. Chosen."""
 
 
-def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
+@given_loss(RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE, not_of=NOT_BY_LOSS)
+def stops_at_spike(run: Run, loss: Series) -> Facts:
     """Yield that a loss that fell without slowing down stands still for good from a spike of the gradient norm on."""
-    loss = training_loss(run, RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE, not_of=NOT_BY_LOSS)
     norm = next(iter(columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
-    if loss is None or norm is None or len(norm) < RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE:
+    if norm is None or len(norm) < RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE:
         return
     high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
     for at in high.tolist() if len(high) <= MOST_SPIKES else ():
@@ -1489,10 +1490,10 @@ LEAST_GROUPS = 12
 """Groups of records that show it. Chosen: by chance a half of the steps falls."""
 
 
-def batch_comes_again(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def batch_comes_again(run: Run, loss: Series) -> Facts:
     """Yield that the loss falls for as many steps as processes read the data and leaps up after, to the end."""
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or (np.diff(loss.step) != 1).any():
+    if (np.diff(loss.step) != 1).any():
         return
     for name in _COPIES:
         copies = run.setting(name)
@@ -1526,7 +1527,7 @@ _SAWS = (
 )  # fmt: skip
 
 
-def periods(run: Run) -> Iterator[DerivedFact]:
+def periods(run: Run) -> Facts:
     """Yield columns that go up and down with a period, with the setting of that period; or two curves in one."""
     loss = training_loss(run, LEVEL_WINDOW_RECORDS)
     if loss is not None and (levels := curves_in_turn(loss.value)) is not None:
@@ -1565,14 +1566,14 @@ FEW_PLACES = 0.2
 """Share of the places of a period that these are, at most. Chosen: blocks of like rows are most of a pass."""
 
 
-def few_places_of_period(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEVEL_WINDOW_RECORDS, not_of=POLICIES)
+def few_places_of_period(run: Run, loss: Series) -> Facts:
     """Yield that of a period of the loss a few places alone are far above all others, in each cycle.
 
     Not this where the learning rate comes back with it.
     """
-    loss = training_loss(run, LEVEL_WINDOW_RECORDS, not_of=POLICIES)
-    found = _period(loss) if loss is not None else None
-    if loss is None or found is None or not positive(loss.value) or len(rate_comes_back(run)):
+    found = _period(loss)
+    if found is None or not positive(loss.value) or len(rate_comes_back(run)):
         return
     period = found[0]
     cycles = min(len(loss), MOST_OF_PERIODS) // period
@@ -1635,14 +1636,15 @@ _SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic"
 """What settings are called that say how the learning rate goes, and what they say where it comes back."""
 
 
-def cycles_end_lower(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def cycles_end_lower(run: Run, loss: Series) -> Facts:
     """Yield that each cycle of the learning rate ends with a lower loss than the one before, in evaluation too."""
-    back, loss = rate_comes_back(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if len(back) < MIN_RESTARTS or loss is None:
+    back = rate_comes_back(run)
+    if len(back) < MIN_RESTARTS:
         return
     rate = run["learning_rate"].finite
     at = [*back, run.last_step] if rate.value[-1] < rate.value.max() / 2 else back
-    ends, held_out = _ends(loss, at), _ends(run["eval_loss"].finite, at) if "eval_loss" in run else []
+    ends, held_out = _ends(loss, at), _ends(evaluation, at) if (evaluation := logged(run, "eval_loss")) else []
     if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
         return
     rises = rate.step[np.searchsorted(rate.step, back, side="right")].tolist()
@@ -1675,10 +1677,11 @@ def _each_within(levels: Sequence[float], times: float) -> bool:
     return all(later < times * before for before, later in pairwise(levels) if before > 0)
 
 
-def few_rows_learn(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def few_rows_learn(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation improves steadily to far below its start, though batches are of few rows."""
-    rows, losses = run.facts.effective_batch, both_losses(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if rows is None or not rows <= FEW_ROWS or losses is None:
+    rows = run.facts.effective_batch
+    if rows is None or not rows <= FEW_ROWS:
         return
     value = losses[1].value
     if not 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0]) or not _each_within(
@@ -1716,7 +1719,7 @@ _FLOOR = regex(
 """What a setting is called that gives the last rate of a schedule: as a share of the peak, and by itself."""
 
 
-def rate_at_floor_at_once(run: Run) -> Iterator[DerivedFact]:
+def rate_at_floor_at_once(run: Run) -> Facts:
     """Yield that the learning rate is at the last value of its schedule from the first part of the plan on.
 
     Not this where the rate is constant by the settings, or where these let it decay over a part of the plan.
@@ -1750,7 +1753,7 @@ MIN_REST_AT_FLOOR = 0.6
 """Share of the records that a rate rests at its floor. Chosen: a schedule that fits the run comes there at its end."""
 
 
-def rate_rests_early(run: Run) -> Iterator[DerivedFact]:
+def rate_rests_early(run: Run) -> Facts:
     """Yield that the learning rate falls from record to record to its floor, and rests there for most of the run.
 
     Not this where the rate falls in stages, or the settings let it decay over a part of the plan.
@@ -1792,7 +1795,7 @@ def _floors(run: Run, peak: float) -> Iterator[float]:
         yield peak * factor ** len(milestones)
 
 
-def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:
+def rate_zero_throughout(run: Run) -> Facts:
     """Yield that the learning rate is 0 in all records: no peak was ever reached that could be raised."""
     rate = rate_of(run)
     if rate is None or len(rate) < MIN_RECORDS_FOR_LEVEL or np.any(rate.value != 0):
@@ -1818,7 +1821,7 @@ TOO_EARLY = 0.6
 """Share of its milestone before which a rate falls too early. Chosen: counts of warm-up steps move it less."""
 
 
-def rate_falls_before_milestones(run: Run) -> Iterator[DerivedFact]:
+def rate_falls_before_milestones(run: Run) -> Facts:
     """Yield that the rate falls long before the milestones that settings give, each by about the same factor."""
     rate, plan, milestones = rate_of(run), plan_of(run), run.settings.numbers("lr_milestones")
     if rate is None or plan is None or run.resumes or not milestones or rate.step[-1] <= 0:
@@ -1865,13 +1868,13 @@ MAX_SLOPE_DIFFERENCE = 0.25
 """Share by which the slopes of these lines differ. Chosen: a lower learning rate changes a slope by far more."""
 
 
-def scaled_at_once(run: Run) -> Iterator[DerivedFact]:
+@given_loss(2 * MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def scaled_at_once(run: Run, loss: Series) -> Facts:
     """Yield that the loss is multiplied at one record, and falls by the same share of itself before and after.
 
     Not this where the learning rate changes there, or an evaluation loss jumps as well.
     """
-    loss = training_loss(run, 2 * MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if loss is None or not (loss.value > 0).all():
+    if not (loss.value > 0).all():
         return
     logs = np.log(loss.value)
     at = int(np.argmax(np.abs(np.diff(logs)))) + 1
@@ -1932,11 +1935,9 @@ _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps"
 """Words of the steps in them."""
 
 
-def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def stages_explain_jumps(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps where a stage of the task begins, nowhere else as far, and comes down in that stage."""
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None:
-        return
     rises = np.diff(loss.value, prepend=loss.value[0])
     where, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
     begins = [at for at in begins if LEAST_PAIRS <= at <= len(loss) - LEAST_PAIRS]

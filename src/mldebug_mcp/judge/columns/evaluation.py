@@ -40,10 +40,15 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
+    Facts,
+    Losses,
     both_losses,
     columns_of,
     derived_fact,
     from_to,
+    given_loss,
+    given_losses,
+    logged,
     named,
     set_scores,
     tail,
@@ -79,10 +84,9 @@ _FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch
 """Settings by which a loss is multiplied where it is summed instead of averaged."""
 
 
-def multiples(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL)
+def multiples(run: Run, losses: Losses) -> Facts:
     """Yield that the training loss is a multiple of the evaluation loss all the way, though their accuracies agree."""
-    if (losses := both_losses(run, MIN_RECORDS_FOR_LEVEL)) is None:
-        return
     loss, evaluation = losses
     within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
     train = _around(loss, evaluation.step[within])
@@ -129,10 +133,9 @@ BEYOND_START = 5.0
 the first training loss, and rows known by heart make held-out ones dearer by less."""
 
 
-def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
+@given_losses(not_of=NOT_BY_LOSS)
+def evaluation_beyond_start(run: Run, losses: Losses) -> Facts:
     """Yield that each evaluation loss is many times what the training loss ever was, and not by one factor."""
-    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
-        return
     loss = losses[0]
     steps, train, evaluation = beside_training(*losses)
     if len(train) < LEAST_PAIRS or not (train > 0).all() or begins_late(loss):
@@ -160,10 +163,9 @@ IN_STEP = 2.0
 """Times by which the ratio of two losses that fall together changes at most. Chosen: two scales keep one ratio."""
 
 
-def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
+@given_losses(not_of=NOT_BY_LOSS)
+def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation was far below all that training ever comes to from its first time on, and not in step."""
-    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
-        return
     steps, train, evaluation = beside_training(*losses)
     if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
         return
@@ -192,13 +194,12 @@ MIN_OPENED_GAP_SHARE = 0.2
 """Of the first training loss, by which the gap has opened in the last third. Chosen: less needs no reason."""
 
 
-def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
+@given_losses(not_of=NOT_BY_LOSS)
+def evaluation_began_alike(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation was served as training rows were at first, where a gap opens later.
 
     Rows that are prepared in another way, or evaluated in the wrong mode, are served worse from the start.
     """
-    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
-        return
     steps, train, evaluation = beside_training(*losses)
     if len(train) < LEAST_PAIRS:
         return
@@ -231,7 +232,7 @@ FAR_APART = 0.3
 where much is learnt of them."""
 
 
-def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
+def held_out_sets_disagree(run: Run) -> Facts:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
     stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
     if stated is not None:
@@ -372,13 +373,14 @@ _OF_OTHERS = frozenset({"new", "gen", "generation", "completion", "response", "e
 """Words of settings: for the rows of evaluation, for their length, and for lengths of something else."""
 
 
-def worse_beyond_length(run: Run) -> Iterator[DerivedFact]:
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def worse_beyond_length(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation is as training up to the length of its rows, and far worse beyond it.
 
     Where no loss is split by positions or lengths, a longer row in the settings and a wide gap are stated.
     """
-    length, losses = run.setting("sequence_length"), both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
-    if not length or losses is None:
+    length = run.setting("sequence_length")
+    if not length:
         return
     start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
     apart = FAR_APART * start
@@ -448,7 +450,7 @@ TIMES_AS_HIGH = 1.5
 """Times as high as with many rows at once that a loss is with few. Chosen: means of unequal batches differ less."""
 
 
-def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
+def evaluation_by_rows_at_once(run: Run) -> Facts:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
@@ -541,7 +543,7 @@ def _is_of_one_class(series: Series) -> bool:
     return role.quantity is not Quantity.IOU or bool(role.part)
 
 
-def contradictions(run: Run) -> Iterator[DerivedFact]:
+def contradictions(run: Run) -> Facts:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it.
 
     Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
@@ -600,7 +602,8 @@ _AT_RANK = regex(r"(?:^| )(\d{1,4})$")
 """How the part of a hit rate or a recall ends that says how far down the ranking is looked."""
 
 
-def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL)
+def ranking_by_chance(run: Run, losses: Losses) -> Facts:
     """Yield hits among the first few candidates that are as many as by chance, where the loss has learnt to rank.
 
     The loss is that of picking one of a batch, so that a guess has the logarithm of its rows.
@@ -610,8 +613,8 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         for setting in run.settings.values()
         if _CANDIDATES.search(setting.key) and isinstance(setting.value, int | float) and setting.value >= FEWEST_RANKED
     ]
-    rows, losses = run.setting("per_device_train_batch_size"), both_losses(run, MIN_RECORDS_FOR_LEVEL)
-    if len(counts) != 1 or not rows or rows < 2 or losses is None:
+    rows = run.setting("per_device_train_batch_size")
+    if len(counts) != 1 or not rows or rows < 2:
         return
     lows = [median(tail(loss)) for loss in losses]
     if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
@@ -640,7 +643,7 @@ MIN_LOSS_MOVE_SHARE = 0.02
 """Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
 
 
-def ranking_stands_still(run: Run) -> Iterator[DerivedFact]:
+def ranking_stands_still(run: Run) -> Facts:
     """Yield that a score of the order of rows is the same number at all evaluations, whose loss moves.
 
     The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
@@ -680,7 +683,7 @@ LEARNS_AT_ALL = 0.1
 """Share by which an evaluation loss falls where the share of the labels is not known. Chosen: by hand."""
 
 
-def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
+def ranked_backwards(run: Run) -> Facts:
     """Yield that answers are ranked backwards by a score, though the loss of the same rows says that they are right.
 
     Not this where the loss is that of a constant guess, or above: the labels may be the other way round then.
@@ -710,7 +713,7 @@ def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
+def score_of_last_batch(run: Run) -> Facts:
     """Yield a score in steps of one over the rows of the last batch, where a set has many more."""
     rows, batch = (run.setting(name) for name in ("eval_rows", "per_device_eval_batch_size"))
     batch = batch or run.setting("per_device_train_batch_size")
@@ -737,7 +740,7 @@ _OF_THE_RANK = (frozenset({"median", "rank"}), frozenset({"medr"}), frozenset({"
 """The words that name a median rank."""
 
 
-def hits_contradict_ranks(run: Run) -> Iterator[DerivedFact]:
+def hits_contradict_ranks(run: Run) -> Facts:
     """Yield next to no hits among the first few, where the median rank or MRR puts most right answers among them."""
     hits = [(rank, score) for rank, score in _hits(run) if score.value.max() < MAX_HOPELESS_SCORE]
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
@@ -791,13 +794,12 @@ _AMONG_FIRST = regex(
 _OF_RANKINGS_AND_ERRORS = (Quantity.AUC, Quantity.MRR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 
 
-def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
+@given_losses(not_of=NOT_BY_LOSS)
+def perfect_at_once(run: Run, losses: Losses) -> Facts:
     """Yield that every answer is right from the first evaluation on, though the loss shows that much is yet to learn.
 
     Not this where the first k are most of as many candidates as the first loss tells, or a recall is of one class.
     """
-    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
-        return
     start, evaluation = losses[0].value[0], losses[1]
     first, last = evaluation.value[0], median(tail(evaluation))
     if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
@@ -819,7 +821,7 @@ def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def scores_equal(run: Run) -> Iterator[DerivedFact]:
+def scores_equal(run: Run) -> Facts:
     """Yield two scores of different things that have the same value at each evaluation."""
     scores = columns_of(run, *_MAY_BE_EQUAL, *_OF_RANKINGS_AND_ERRORS, phase="eval", least=MIN_EVALUATIONS)
     for one, other in combinations(scores, 2):
@@ -861,7 +863,7 @@ OUT_OF_ORDER = 0.01
 """Share of the larger by which scores are out of order. Chosen: rounding takes less."""
 
 
-def scores_out_of_order(run: Run) -> Iterator[DerivedFact]:
+def scores_out_of_order(run: Run) -> Facts:
     """Yield two scores of the same answers in an order that no answers have: fewer right among five than in one."""
     for low, high, why in _ordered(run):
         if len(low) < LEAST_PAIRS or not np.array_equal(low.step, high.step):
@@ -931,7 +933,7 @@ EXTREME_QUANTILE = 0.2
 """How far from the median a quantile is that has another side. Chosen."""
 
 
-def quantiles_mirrored(run: Run) -> Iterator[DerivedFact]:
+def quantiles_mirrored(run: Run) -> Facts:
     """Yield shares of targets below a prediction that are those of the quantile on the other side of the median."""
     set_to = [
         float(setting.value)
@@ -974,12 +976,12 @@ _EXACT = frozenset({"exact", "em", "seq", "sequence", "sentence", "whole"})
 _OF_TEXTS = (Quantity.BLEU, Quantity.CHRF, Quantity.ROUGE, Quantity.METEOR)
 
 
-def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
+def known_but_not_written(run: Run) -> Facts:
     """Yield that the texts that the model writes are wrong, though it knows nearly each next token that it is given."""
     scores = columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS)
     perplexity, bound = next_token_known(run), KNOWN_PERPLEXITY
-    if perplexity is None and "eval_loss" in run and len(run["eval_loss"].finite):
-        perplexity, bound = run["eval_loss"].finite, KNOWN_LOSS
+    if perplexity is None and (loss := logged(run, "eval_loss")) is not None:
+        perplexity, bound = loss, KNOWN_LOSS
         exact = columns_of(run, Quantity.ACCURACY, least=LEAST_PAIRS)
         scores = [score for score in exact if not _EXACT.isdisjoint(pieces_of(named(score)))]
     known = 0 if perplexity is None else true_at_end(perplexity.value <= bound)
@@ -1018,7 +1020,7 @@ LEAST_TOKENS = 4
 """Tokens of a right answer whose second one tells something. Chosen: by hand."""
 
 
-def answers_begin_later(run: Run) -> Iterator[DerivedFact]:
+def answers_begin_later(run: Run) -> Facts:
     """Yield that the last answers which the log prints begin with the second token of the right ones, not the first."""
     refs = [(line, match["text"]) for line in run.text_lines if (match := _REFERENCE.match(line.text))]
     hyps = [(line, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
@@ -1092,7 +1094,7 @@ def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
                 yield loss, score
 
 
-def below_accuracy(run: Run) -> Iterator[DerivedFact]:
+def below_accuracy(run: Run) -> Facts:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
     if run.kind in NOT_BY_LOSS:
         return
@@ -1124,7 +1126,7 @@ MIN_LOSS_EXCESS = 1.1
 """Times the evaluation loss that the training loss is. Chosen: batches and rounding make less."""
 
 
-def losses_and_accuracies_disagree(run: Run) -> Iterator[DerivedFact]:
+def losses_and_accuracies_disagree(run: Run) -> Facts:
     """Yield that training answers far more than evaluation all the way, and its loss is higher all the way.
 
     Not this where labels are mixed or smoothed, which keeps up the training loss alone.
@@ -1157,7 +1159,7 @@ MIN_MIRRORED_CORRELATION = 0.8
 """Correlation of the two. Chosen: by hand."""
 
 
-def negated_probability(run: Run) -> Iterator[DerivedFact]:
+def negated_probability(run: Run) -> Facts:
     """Yield a loss between -1 and 0 that follows the share of right answers, negated: a probability without logarithm.
 
     Not this where an overlap of masks is measured, whose negation is a loss.
@@ -1194,15 +1196,13 @@ ORDERS_BETTER = 0.01
 """Rise of an area under the ROC curve of training rows. Chosen: by hand."""
 
 
-def loss_rises_with_order(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def loss_rises_with_order(run: Run, loss: Series) -> Facts:
     """Yield a training loss that rises while the area under the ROC curve of the same rows does too.
 
     What is minimised orders the rows ever better; the loss that is printed is computed of something else, such as the
     raw scores of an objective of one's own in boosting.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None:
-        return
     for area in columns_of(run, Quantity.AUC, phase="train", least=MIN_RECORDS_FOR_LEVEL):
         steps, order, level = aligned(area, loss)
         few = max(1, len(steps) // 5)
@@ -1234,7 +1234,7 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
 
 
-def training_behind(run: Run) -> Iterator[DerivedFact]:
+def training_behind(run: Run) -> Facts:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time.
 
     Where settings make training harder, evaluation need not answer nearly all.
@@ -1295,7 +1295,7 @@ LEAST_GAP = 0.15
 """Gap of training and evaluation, as a share of the larger, from which on it is worth telling what makes it. Chosen."""
 
 
-def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
+def training_rows_evaluated(run: Run) -> Facts:
     """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out.
 
     All three are of one part, such as the cross-entropy in a sum of losses. Not this where they do as in training and
@@ -1383,7 +1383,7 @@ _TURN = regex(
 """What the name of an evaluation holds that is one of several of the same weights, at its end or as its label."""
 
 
-def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
+def evaluated_twice(run: Run) -> Facts:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
     if not found:
@@ -1399,7 +1399,7 @@ def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
+def _evaluated_in_turn(run: Run) -> Facts:
     """Yield the values that several evaluations of the last weights give, where they differ.
 
     Not this where an evaluation draws samples.
@@ -1490,7 +1490,7 @@ FAR_OTHER_SCALE = 2.5
 """... where its range over training batches is wide. Chosen: by hand."""
 
 
-def inputs_differ(run: Run) -> Iterator[DerivedFact]:
+def inputs_differ(run: Run) -> Facts:
     """Yield that a statistic of the inputs is far off in evaluation from what it is in all batches of training."""
     unread: dict[tuple[str, ...], dict[bool, Series]] = {}
     for name, series in run.series.items():
@@ -1550,10 +1550,9 @@ MAX_PARTED_LOSS_SHARE = 0.6
 """Share of the evaluation loss that training is of it once they part. Chosen."""
 
 
-def within_first_pass(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def within_first_pass(run: Run, losses: Losses) -> Facts:
     """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
-    if (losses := both_losses(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
-        return
     loss, evaluation = losses
     steps, levels, values = beside_training(loss, evaluation)
     passes = passes_at(run, steps) if len(steps) else None
@@ -1591,7 +1590,7 @@ OF_EXPECTED = 0.5
 """Share of the rows that are expected to be distinct, below which rows come several times. Chosen."""
 
 
-def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
+def few_distinct_rows(run: Run) -> Facts:
     """Yield that far fewer rows are distinct than there are, or than were drawn of so many, even if by chance."""
     rows, distinct = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
     if 1 < distinct < OF_EXPECTED * rows and run.kind not in POLICIES:
@@ -1658,18 +1657,19 @@ def _files_of(value: object) -> frozenset[str]:
     return frozenset(found | {name.strip(".") for name in _FILE.findall(_RANGE.sub(" ", text))})
 
 
-def files_shared(run: Run) -> Iterator[DerivedFact]:
+@given_losses(not_of=POLICIES)
+def files_shared(run: Run, losses: Losses) -> Facts:
     """Yield that training and evaluation read the same file, where evaluation is as low as training.
 
     Not this where a setting splits the rows of one file.
     """
-    losses, sides = both_losses(run, not_of=POLICIES), dict[bool, list[Setting]]()
+    sides = dict[bool, list[Setting]]()
     for setting in run.settings.values():
         words = set(pieces_of(setting.key.rpartition("/")[2]))
         phases = {PHASES[word] for word in words if word in PHASES}
         if len(phases) == 1 and words - PHASES.keys() and words - PHASES.keys() <= _OF_FILES:
             sides.setdefault(phases == {"eval"}, []).append(setting)
-    if len(sides) < 2 or losses is None or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
+    if len(sides) < 2 or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
         return
     train, held_out = (median(tail(series)) for series in losses)
     if not 0 < held_out <= AS_LOW * train:
@@ -1698,10 +1698,9 @@ MIN_RISEN_LOSS_RATIO = 1.2
 """Times its lowest value to which an evaluation loss has risen. Chosen: noise of a fixed set is less."""
 
 
-def where_the_gap_opens(run: Run) -> Iterator[DerivedFact]:
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def where_the_gap_opens(run: Run, losses: Losses) -> Facts:
     """Yield after how few passes rows are known by heart, or after how many evaluation turns, where it rises later."""
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return
     steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps) if len(steps) else None
     start = median(losses[0].value[:LEAST_PAIRS])
@@ -1733,10 +1732,9 @@ def where_the_gap_opens(run: Run) -> Iterator[DerivedFact]:
         )
 
 
-def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL)
+def evaluation_after_passes(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation is as low as training after so many passes that rows are known by heart."""
-    if (losses := both_losses(run, MIN_RECORDS_FOR_LEVEL)) is None:
-        return
     loss = losses[0]
     steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps[-1:]) if len(steps) else None

@@ -6,12 +6,12 @@ names no cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, trained
+from mldebug_mcp.judge.columns import Kind, course, evaluation, guesses, policies, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.knowledge.catalogue import relation_weights
 from mldebug_mcp.logs import Run
@@ -20,7 +20,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
-_KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
+_KINDS: tuple[Kind, ...] = (
     trained.nothing_trained, trained.sum_stops,
     trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,

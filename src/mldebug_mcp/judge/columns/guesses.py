@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -31,10 +30,14 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
-    both_losses,
+    Facts,
+    Losses,
     columns_of,
     derived_fact,
     from_to,
+    given_loss,
+    given_losses,
+    logged,
     named,
     tail,
     training_loss,
@@ -44,7 +47,6 @@ from mldebug_mcp.logs.names import Quantity, Role
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
-from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Saturation: a column rests at a bound.
 
@@ -57,7 +59,7 @@ MOST_ACTIONS = 18
 """Actions of an agent. Chosen: Atari has so many."""
 
 
-def at_bounds(run: Run) -> Iterator[DerivedFact]:
+def at_bounds(run: Run) -> Facts:
     """Yield losses that rest at the loss of a guess, and shares that are at their ceiling from their first record."""
     uniform = uniform_loss(run)
     bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
@@ -112,7 +114,7 @@ NOT_COMPUTED = -1.0
 """What trainers log in place of a score that they did not compute."""
 
 
-def beyond_one(run: Run) -> Iterator[DerivedFact]:
+def beyond_one(run: Run) -> Facts:
     """Yield a score above one, the most that it can be, where other scores of its phase or of its kind are shares."""
     scores = columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS)
     below = [series for series in scores if OF_A_SHARE <= series.value.max() <= 1]
@@ -134,7 +136,7 @@ def _is_counted_alike(role: Role, other: Role) -> bool:
     return role.quantity is other.quantity or (role.is_evaluation and other.is_evaluation)
 
 
-def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
+def outside_of_shares(run: Run) -> Facts:
     """Yield a score that is far below zero or above 100 per cent, which no share of rows is.
 
     Not this where it is counted in whole numbers, or negated, or -1, as COCO's evaluation writes what it has not.
@@ -157,7 +159,7 @@ def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def uniform_policy(run: Run) -> Iterator[DerivedFact]:
+def uniform_policy(run: Run) -> Facts:
     """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
     if run.kind != "rl":
         return
@@ -238,7 +240,7 @@ OF_RARE = 0.1
 """Share of the rare class by which an accuracy is off at most where that class is never answered. Chosen."""
 
 
-def majority(run: Run) -> Iterator[DerivedFact]:
+def majority(run: Run) -> Facts:
     """Yield an accuracy that stays at the share of the larger of two classes."""
     share, source = share_of_ones(run)
     if share is None:
@@ -253,7 +255,7 @@ def majority(run: Run) -> Iterator[DerivedFact]:
             continue
         is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
         loss_text = ""
-        if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
+        if (evaluation := logged(run, "eval_loss")) is not None:
             loss_text = f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
         yield derived_fact(
             "rare_class_unanswered" if is_rare else "accuracy_of_majority",
@@ -321,11 +323,12 @@ def _floor_of_best(run: Run) -> tuple[float, str]:
     return 0.0, ""
 
 
-def data_floor(run: Run) -> Iterator[DerivedFact]:
+@given_loss(not_of=NOT_BY_LOSS)
+def data_floor(run: Run, loss: Series) -> Facts:
     """Yield how the loss of evaluation ends at the least that the log says any model of the data can have."""
-    set_to, loss = run.setting("loss_floor"), training_loss(run, not_of=NOT_BY_LOSS)
+    set_to = run.setting("loss_floor")
     floor, source = (set_to, "the entropy of the data") if set_to else _floor_of_best(run)
-    if not floor or loss is None or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
+    if not floor or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
         return
     start, end = loss.value[0], evaluation.value[-1]
     text = f"{named(evaluation)} ends at {figure(end)}, and {source} is {figure(floor)} by the log."
@@ -338,7 +341,7 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
         yield derived_fact("near_data_floor", text + way, values)
 
 
-def better_than_baseline(run: Run) -> Iterator[DerivedFact]:
+def better_than_baseline(run: Run) -> Facts:
     """Yield that evaluation ends below all baselines in the settings."""
     if beaten := below_baseline(run):
         text = f"{beaten}. So the inputs tell of the labels; how much is left to learn, the curves do not say."
@@ -358,7 +361,7 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 """The value of a setting that says what the loss is on, where that is answers alone."""
 
 
-def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
+def prompts_count_unmeant(run: Run) -> Facts:
     """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
     if run.kind in POLICIES:
         return
@@ -387,7 +390,7 @@ NEAR_LENGTH = 0.06
 """Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
 
 
-def both_sides_count(run: Run) -> Iterator[DerivedFact]:
+def both_sides_count(run: Run) -> Facts:
     """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
     prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
     if run.kind in POLICIES or not prompt or not answer or not rows:
@@ -415,7 +418,7 @@ _PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$
 """Settings that name what rows consist of."""
 
 
-def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
+def prompts_count_by_setting(run: Run) -> Facts:
     """Yield that a setting has prompts count where the trainer leaves them out by itself.
 
     Not this where rows are not known to hold answers apart from prompts: then TRL's setting may change nothing.
@@ -442,7 +445,7 @@ MAX_APART_FROM_TRAINING = 1.15
 """Times by which training and evaluation of the same measure differ at the end. Chosen: by hand."""
 
 
-def loss_apart_from_answers(run: Run) -> Iterator[DerivedFact]:
+def loss_apart_from_answers(run: Run) -> Facts:
     """Yield that evaluation measures answers apart, far from the evaluation loss, which is that of training.
 
     Not this where a policy learns, nor where nothing says that rows hold more than answers.
@@ -473,17 +476,19 @@ def loss_apart_from_answers(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL)
+def too_low_for_one_pass(run: Run, loss: Series) -> Facts:
     """Yield a loss on tokens that no model has on rows that it has not seen before: in training, or held out."""
-    uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if uniform is None or run.facts.tokens is None or loss is None:
+    uniform = uniform_loss(run)
+    if uniform is None or run.facts.tokens is None:
         return
     low, passes = median(tail(loss)), passes_at(run, loss.step[-1:])
     if passes is None:
         return
     made, rows, why = float(passes[0]), loss, "No row was seen twice, and on new text good models keep a tenth or more"
-    if made > 1 and run.kind == "pretraining" and "eval_loss" in run and len(run["eval_loss"].finite) >= LEAST_PAIRS:
-        rows, why = run["eval_loss"].finite, "On text that was held out good models keep a tenth or more"
+    held_out = logged(run, "eval_loss", LEAST_PAIRS)
+    if made > 1 and run.kind == "pretraining" and held_out is not None:
+        rows, why = held_out, "On text that was held out good models keep a tenth or more"
         low = median(rows.value[-LEAST_PAIRS:])
         if made > MOST_PASSES or low >= NOTHING_LEFT * uniform:
             return
@@ -515,10 +520,9 @@ NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
 """Cross-entropy of tokens up to which the next is mostly known."""
 
 
-def repeats_itself(run: Run) -> Iterator[DerivedFact]:
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def repeats_itself(run: Run, losses: Losses) -> Facts:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= NEXT_KNOWN))]
     for line in run.text_lines:
@@ -558,11 +562,12 @@ def loading_setting(run: Run) -> Setting | None:
     return next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
 
 
-def untrained(run: Run) -> Iterator[DerivedFact]:
+@given_loss(not_of=NOT_BY_LOSS)
+def untrained(run: Run, loss: Series) -> Facts:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
     loaded_from = loading_setting(run)
-    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if loaded_from is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
+    uniform = uniform_loss(run)
+    if loaded_from is None or uniform is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
     of_first_pass = run.step_name == "epoch" and loss.step[0] <= 1  # a mean over it is lower yet
     if not of_first_pass and is_past_start(run, loss.step[0]):
@@ -594,7 +599,8 @@ SURER_AS_LOADED = 1.06
 """... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
 
 
-def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
+@given_loss(not_of=NOT_BY_LOSS)
+def above_checkpoint(run: Run, loss: Series) -> Facts:
     """Yield that a run whose weights are known to be good begins far above the loss of a guess.
 
     Weights that were not loaded begin at a guess, which `untrained` states.
@@ -602,8 +608,8 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
     loaded_from = None if before or run.facts.tokens is None else loading_setting(run)
-    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if not (before or loaded_from) or uniform is None or before > uniform or loss is None:
+    uniform = uniform_loss(run)
+    if not (before or loaded_from) or uniform is None or before > uniform:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: series.step[0])
@@ -637,7 +643,7 @@ _SHARE_OF_UNKNOWN = regex(
 )
 
 
-def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
+def unknown_tokens(run: Run) -> Facts:
     """Yield that the vocabulary lacks many of the tokens throughout."""
     for name, series in run.series.items():
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
@@ -670,11 +676,11 @@ LEAST_LEARNT = 0.5
 """Share of its start that the held-out loss comes down to at most. Chosen: then much is learnt of something."""
 
 
-def scored_apart(run: Run) -> Iterator[DerivedFact]:
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def scored_apart(run: Run, losses: Losses) -> Facts:
     """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
-    losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
     guess = uniform_loss(run) if run.facts.tokens else None
-    if losses is None or guess is None or median(tail(losses[1])) > LEAST_LEARNT * losses[1].value[0]:
+    if guess is None or median(tail(losses[1])) > LEAST_LEARNT * losses[1].value[0]:
         return
     for series in run.series.values():
         other = series.finite
@@ -709,10 +715,10 @@ NONE_END = 0.1
 """Share of the answers that end at last where none does any longer. Chosen: one of ten by chance."""
 
 
-def answers_no_longer_end(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def answers_no_longer_end(run: Run, loss: Series) -> Facts:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
+    if median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
         return
     for name, series in run.series.items():
         if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
@@ -742,7 +748,7 @@ OF_WORDS = 0.2
 """Share of its words. Chosen: vocabularies of frequent words lack one word in ten of common corpora."""
 
 
-def _unknown_in_samples(run: Run) -> Iterator[DerivedFact]:
+def _unknown_in_samples(run: Run) -> Facts:
     """Yield that most samples which the log prints are full of the sign for an unknown token."""
     lines = [line for line in run.text_lines if _SIGNS.search(line.text)]
     alike = [line for line in run.text_lines if lines and line.text[:_ALIKE_UP_TO] == lines[0].text[:_ALIKE_UP_TO]]
@@ -777,15 +783,16 @@ LEFT_OF_GUESS = (0.3, 0.95)
 """Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
 
 
-def narrow_layer(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def narrow_layer(run: Run, loss: Series) -> Facts:
     """Yield that a layer has far fewer units than classes or tokens, where training rows keep much of the loss.
 
     Not this where nothing is learnt, which has many reasons. Good models of tokens have far fewer units than tokens.
     """
     tokens = run.facts.tokens
     widths, classes = run.settings.numbers("hidden_size"), tokens or run.setting("num_labels")
-    uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if not widths or not classes or uniform is None or loss is None:
+    uniform = uniform_loss(run)
+    if not widths or not classes or uniform is None:
         return
     narrowest, left = min(widths), median(tail(loss)) / uniform
     if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
@@ -811,18 +818,19 @@ SAME_FIT = 0.15
 """Share of the training loss by which evaluation differs at most where neither is learnt by heart. Chosen."""
 
 
-def narrow_between(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def narrow_between(run: Run, losses: Losses) -> Facts:
     """Yield that a layer is far narrower than those on both sides, where R² rests far below 1 on rows of both kinds.
 
     Not this where a KL term keeps codes near a prior.
     """
-    widths, losses = run.settings.numbers("hidden_size"), both_losses(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    widths = run.settings.numbers("hidden_size")
     explained = next(iter(columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)), None)
     between = [
         width for at, width in enumerate(widths[1:-1], 1)
         if 0 < width * TIMES_AS_WIDE <= min(max(widths[:at]), max(widths[at + 1 :]))
     ]  # fmt: skip
-    if not between or losses is None or explained is None or any(run.with_role(Quantity.KL, parts=True)):
+    if not between or explained is None or any(run.with_role(Quantity.KL, parts=True)):
         return
     middle, end = explained.value[len(explained) // 2], median(tail(explained))
     train, held_out = (median(tail(series)) for series in losses)
@@ -839,7 +847,7 @@ def narrow_between(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
+def far_beyond_guess(run: Run) -> Facts:
     """Yield that the first loss is many times that of a guess, as of outputs on far too large a scale."""
     uniform = uniform_loss(run)
     if uniform is None or training_loss(run, not_of=NOT_BY_LOSS) is None:
@@ -860,7 +868,7 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def base_rate(run: Run) -> Iterator[DerivedFact]:
+def base_rate(run: Run) -> Facts:
     """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
     share, _ = share_of_ones(run)
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
@@ -881,7 +889,7 @@ def base_rate(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def beyond_guess(run: Run) -> Iterator[DerivedFact]:
+def beyond_guess(run: Run) -> Facts:
     """Yield a loss that stays far above that of a guess whose answers are as often right, whatever the classes.
 
     Its name has to say that it is a mean cross-entropy: a plain loss may hold sums over parts, CTC or penalties.
@@ -923,7 +931,7 @@ MIN_SILENT_RECORDS = 5
 """Records that are exactly 0 decibels. Chosen: rounding makes single ones of any level."""
 
 
-def answers_with_silence(run: Run) -> Iterator[DerivedFact]:
+def answers_with_silence(run: Run) -> Facts:
     """Yield that a ratio of signal and noise comes to rest at exactly 0 decibels, which is that of silence."""
     for series in run.series.values():
         silent = silences_at_end(series)

@@ -30,13 +30,18 @@ from mldebug_mcp.judge.columns import (
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,
-    both_losses,
+    Facts,
+    Losses,
     columns_of,
     derived_fact,
     from_to,
+    given_loss,
+    given_losses,
+    logged,
     named,
     tail,
     training_loss,
+    whole_column,
     whole_columns,
 )
 from mldebug_mcp.judge.columns.trained import weighted_parts
@@ -44,12 +49,12 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import JUDGED, MISJUDGED, PHASES
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.models.diagnosis import DerivedFact
 
 
-def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
+@given_loss()
+def entropy_lowered(run: Run, total: Series) -> Facts:
     """Yield that the loss of a policy grows with its entropy, where a bonus has to lower it."""
-    if run.kind not in POLICIES or (total := training_loss(run)) is None:
+    if run.kind not in POLICIES:
         return
     _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
     for part, weight, first, last in weighted:
@@ -72,12 +77,12 @@ LEFT_AT_END = 0.1
 """Share of its start that an entropy has come down to where hardly any is left. Chosen."""
 
 
-def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
+def entropy_out_of_bounds(run: Run) -> Facts:
     """Yield a target below the entropy of any choice among actions, or an entropy above that of all alike.
 
     An entropy of continuous actions falls below zero with such a target. Above all alike is above that in bits.
     """
-    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if entropy is None or run.kind not in POLICIES or entropy.value.min() < 0:
         return
     targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
@@ -114,14 +119,14 @@ LEFT_OF_ENTROPY = 0.5
 """Share of its start that an entropy keeps at most where answers have become alike. Chosen."""
 
 
-def groups_alike(run: Run) -> Iterator[DerivedFact]:
+def groups_alike(run: Run) -> Facts:
     """Yield that all answers to a prompt earn alike, though prompts do not, with what the entropy says of the reason.
 
     Not this where all prompts earn the same, as where all are solved, or nothing is ever earned.
     """
     alike = columns_of(run, Quantity.GROUPS_WITHOUT_SPREAD, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     paid = rewards_of(run) if run.kind in POLICIES else None
-    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
@@ -154,9 +159,9 @@ MOST_ALIKE = 0.5
 """Share of the answers that differ, up to which each has several copies. Chosen: two of a kind leave a half."""
 
 
-def answers_alike(run: Run) -> Iterator[DerivedFact]:
+def answers_alike(run: Run) -> Facts:
     """Yield that few of the answers differ and the gradient is exactly 0, though rewards vary from record to record."""
-    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     paid = _mean_reward(run) if run.kind in POLICIES and norm is not None else None
     if norm is None or paid is None or np.any(norm.value != 0):
         return
@@ -180,7 +185,7 @@ def answers_alike(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def far_without_gain(run: Run) -> Iterator[DerivedFact]:
+def far_without_gain(run: Run) -> Facts:
     """Yield that a policy ends far from its reference, and earns little more for it than chance between its answers.
 
     Not this where the rewards of its groups hardly differ any more, as they do where all earn the most.
@@ -210,13 +215,13 @@ HARDLY_ANY = 0.02
 """Of the first entropy, what is left where a policy takes one action everywhere. Chosen: by hand."""
 
 
-def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
+def unpaid_entropy_lost(run: Run) -> Facts:
     """Yield that a policy without a bonus for entropy has none left, and earns less than at its start.
 
     Not this where it earns as much: a task that is solved needs one action at each place.
     """
     paid = rewards_of(run) if run.kind in POLICIES and run.setting("ent_coef") == 0 else None
-    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
     first, (_, last), (began, ends) = entropy.value[0], _ends_of(entropy), _ends_of(paid)
@@ -240,7 +245,7 @@ RESTS_WITHIN = 0.1
 """Share of its level in which the reward of the last third stays where the agent does the same always. Chosen."""
 
 
-def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
+def chance_ends_at_once(run: Run) -> Facts:
     """Yield that random actions end within the first steps, and that the agent earns hardly more than they did.
 
     Not this where it goes on learning without them.
@@ -281,7 +286,7 @@ ALL_CUT = 0.97
 """Share of completions that are cut from which on hardly one ends by itself, which no limit explains. Chosen."""
 
 
-def at_limit(run: Run) -> Iterator[DerivedFact]:
+def at_limit(run: Run) -> Facts:
     """Yield that completions reach their limit, with the share that is cut."""
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
     lengths = columns_of(run, Quantity.COMPLETION_LENGTH, phase="train")
@@ -316,7 +321,7 @@ TIMES_LONGER = 3.0
 """Times their first length that completions come to. Chosen: reasoning that is learnt grows as well, but ends."""
 
 
-def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
+def cut_ones_earn(run: Run) -> Facts:
     """Yield that completions grow until most are cut at their limit, while the reward rises all the same.
 
     Not this where they are cut from the start, or where the reward falls with what is cut.
@@ -350,7 +355,7 @@ ONE_TOKEN = 1.1
 """Mean length up to which nearly all completions are one token, which is their end. Chosen."""
 
 
-def nothing_written(run: Run) -> Iterator[DerivedFact]:
+def nothing_written(run: Run) -> Facts:
     """Yield that completions come down to one token each, their end, while the reward does not fall."""
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     lengths = [series for series in lengths if series.role is not None and series.role.statistic in ("", "mean")]
@@ -391,7 +396,7 @@ HEALTHY_CLIPPED = (56, 0.044, 0.13)
 """Healthy policies of the data set that log it, the 95 % quantile of their medians, and the highest. Counted."""
 
 
-def much_clipped(run: Run) -> Iterator[DerivedFact]:
+def much_clipped(run: Run) -> Facts:
     """Yield a share of clipped ratios that no healthy policy of the data set has."""
     columns = columns_of(run, Quantity.CLIP_FRACTION, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     most = max(columns, key=lambda series: median(series.value), default=None)
@@ -413,7 +418,7 @@ LEAST_NATS = 50.0
 """Nats more from which on they are lost. Chosen: see the text of the fact."""
 
 
-def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
+def logps_multiplied(run: Run) -> Facts:
     """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
     if run.kind != "preference":
         return
@@ -442,7 +447,7 @@ FEWEST_EVALUATIONS = 2
 """Evaluations that show it. Chosen: preference runs have few."""
 
 
-def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
+def pairs_contradict(run: Run) -> Facts:
     """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time by then.
 
     The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
@@ -501,7 +506,7 @@ def _of_pairs(shares: Sequence[Series]) -> list[Series]:
     return rewards or [series for series in shares if not _is_written(series)]
 
 
-def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
+def _one_source_contradicts(run: Run, right: float) -> Facts:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     sources = [series for series in shares if _set_of(series) and not _is_written(series)]
@@ -528,13 +533,14 @@ ERRORS_APART = 2.5
 """Standard errors of both shares by which it does. Chosen."""
 
 
-def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
+@given_losses(MIN_RECORDS_FOR_LEVEL)
+def training_pairs_behind(run: Run, losses: Losses) -> Facts:
     """Yield that fewer training pairs are in the right order than pairs of evaluation, at each of the later ones.
 
     Their loss is higher and their margin smaller as well. Not this where dropout explains it.
     """
-    losses, shares = both_losses(run, MIN_RECORDS_FOR_LEVEL), (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    if run.kind != "preference" or losses is None or harder_in_training(run):
+    shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
+    if run.kind != "preference" or harder_in_training(run):
         return
     train, held_out = (whole_columns(run, *shares, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
     margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval")]
@@ -603,7 +609,7 @@ MOSTLY_RIGHT = 0.7
 """Share of right answers of the other sources at the end. Chosen: near a half all shares are mirrored."""
 
 
-def source_mirrored(run: Run) -> Iterator[DerivedFact]:
+def source_mirrored(run: Run) -> Facts:
     """Yield that of shares by source one is what all others lack, in each record: its answers are the wrong way round.
 
     The others, two at least, go together. Two alone are mirrored where they are the two answers to one question.
@@ -642,7 +648,7 @@ TIMES_GROWN = 10.0
 """Times by which it has grown from its first to its last values. Chosen: by hand."""
 
 
-def values_run_off(run: Run) -> Iterator[DerivedFact]:
+def values_run_off(run: Run) -> Facts:
     """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was earned."""
     if run.kind not in POLICIES or "reward" not in run or len(run["reward"].finite) < LEAST_PAIRS:
         return
@@ -686,7 +692,7 @@ _NOT_OF_TOKENS = ("supervised", "diffusion", "boosting")
 """Kinds of runs whose labels are no tokens of their own rows."""
 
 
-def success_falls(run: Run) -> Iterator[DerivedFact]:
+def success_falls(run: Run) -> Facts:
     """Yield that most shares of success fall to half and less for good, while what training pays for goes well.
 
     Not this where a score scatters, comes back, or is one of a few that fall.
@@ -725,13 +731,13 @@ PAIRS_LEARNT = 0.9
 """Share of pairs in the right order from which on they are learnt. Chosen."""
 
 
-def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
+def writing_falls_with_pairs(run: Run) -> Facts:
     """Yield that a model writes hardly a right answer once pairs are learnt, and how likely chosen ones stay.
 
     They are as likely as before where what the pairs call chosen is wrong, and hardly written where both have sunk.
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
-    chosen = run["logps/chosen"].finite if "logps/chosen" in run else None
+    chosen = logged(run, "logps/chosen")
     if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
@@ -766,7 +772,7 @@ PICKS_WORSE_BY = 0.1
 """Share of the score of answers at random by which a pick is worse. Chosen: few prompts make less by chance."""
 
 
-def picks_worse_than_chance(run: Run) -> Iterator[DerivedFact]:
+def picks_worse_than_chance(run: Run) -> Facts:
     """Yield that the best of several answers by a model of preferences is worse than one that nothing picked.
 
     Not this where the pairs are not learnt: such a model picks at random.
@@ -807,7 +813,7 @@ AS_LONG = 2.0
 """Times by which completions get longer or shorter at most where length is not what pays. Chosen: by hand."""
 
 
-def success_stays_low(run: Run) -> Iterator[DerivedFact]:
+def success_stays_low(run: Run) -> Facts:
     """Yield that a policy comes to earn nearly all there is, while few answers are right at first and at last.
 
     Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
@@ -848,7 +854,7 @@ def _paid(run: Run) -> tuple[str, str] | None:
         gain = "" if rise is None else f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
         return ("success_falls_with_reward", gain) if gain else None
     if run.kind == "preference":
-        whole = next(iter(whole_columns(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)), None)
+        whole = whole_column(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)
         if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
             return None
         return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"
@@ -920,7 +926,7 @@ MAX_UNSOLVED_SHARE = 0.5
 """Share of right answers at first, below which it was not. Chosen."""
 
 
-def solved_with_reward(run: Run) -> Iterator[DerivedFact]:
+def solved_with_reward(run: Run) -> Facts:
     """Yield that a share of right answers rises to nearly all together with the reward that is trained."""
     rise = kept_rise(run) if run.kind in POLICIES else None
     if rise is None:
@@ -952,7 +958,7 @@ MOST_FALLS_APART = 0.1
 """Share of the interval by which falls come early or late at most, where that is more than a record. Chosen."""
 
 
-def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
+def falls_at_intervals(run: Run) -> Facts:
     """Yield that a policy parts from the one that samples bit by bit, and falls back to it after as many steps each.
 
     Not this where the tops are low, as where several updates are made of one batch.
@@ -1021,7 +1027,7 @@ MIN_SHARE_OF_MOVE = 0.3
 """Share of what it moves by in all updates on the batch. Chosen: a batch of the policy itself has none."""
 
 
-def moved_before_update(run: Run) -> Iterator[DerivedFact]:
+def moved_before_update(run: Run) -> Facts:
     """Yield that the policy is off the one that sampled before any update on the batch, as far as in all of them.
 
     A divergence counts where no reference is meant: next to clipped ratios, or by its name.
@@ -1063,7 +1069,7 @@ FAR_FROM_ONE = (0.9, 1.1)
 """Ratios at the least and at the most where samples are of another policy. Chosen: one update moves few so far."""
 
 
-def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
+def ratio_leaves_one(run: Run) -> Facts:
     """Yield that all ratios of the policy to the one that sampled are 1 up to a record, and never again behind it.
 
     Not this where they are off from the start, as after several updates with the same samples.
@@ -1097,7 +1103,7 @@ def ratio_leaves_one(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def stale_policy(run: Run) -> Iterator[DerivedFact]:
+def stale_policy(run: Run) -> Facts:
     """Yield how old the policy that samples becomes, and which share of its samples is effective."""
     age = _policy_age(run) if run.kind in POLICIES else None
     ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
@@ -1122,7 +1128,7 @@ MIN_UPDATES_BEHIND = 2.0
 """Updates by which the policy that samples is behind, from which on a sync is missing. Chosen: one is always made."""
 
 
-def old_samples_far_off(run: Run) -> Iterator[DerivedFact]:
+def old_samples_far_off(run: Run) -> Facts:
     """Yield that ratios to the policy that sampled are far off in records where that policy is known to be old.
 
     Not this where the samples are of the last update, or old and near all the same.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import permutations, product
 from typing import NamedTuple
@@ -48,13 +48,17 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
+    Facts,
     columns_of,
     derived_fact,
     from_to,
+    given_loss,
+    logged,
     named,
     set_scores,
     tail,
     training_loss,
+    whole_column,
     whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import loading_setting
@@ -88,10 +92,9 @@ MAX_STEADY_RISE_SHARE = 0.1
 """Share of its level by which a part that stays rises at most. Chosen."""
 
 
-def weighed_parts(run: Run) -> Iterator[DerivedFact]:
+@given_loss(not_of=POLICIES)
+def weighed_parts(run: Run, total: Series) -> Facts:
     """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
-    if (total := training_loss(run, not_of=POLICIES)) is None:
-        return
     parts = _parts_of(run, total, *LOSSES)
     summed = _weights(total, parts)
     if len(parts) < 2 or summed is None:
@@ -151,10 +154,9 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
     return weights, is_explained & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
 
 
-def subtracted(run: Run) -> Iterator[DerivedFact]:
+@given_loss(not_of=NOT_BY_LOSS)
+def subtracted(run: Run, total: Series) -> Facts:
     """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
-    if (total := training_loss(run, not_of=NOT_BY_LOSS)) is None:
-        return
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
         parts, weighted = weighted_parts(run, total, *quantities)
         for part, weight, first, last in weighted if len(parts) > 1 else ():
@@ -177,16 +179,16 @@ EARLY_SHARE = 0.25
 """Share of the records that are early. Chosen: by hand."""
 
 
-def penalty_rules(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def penalty_rules(run: Run, loss: Series) -> Facts:
     """Yield that the penalty on the weights falls far before the loss does, and rests above the loss of the data.
 
     Not this where the loss ends near zero: then any penalty is above it.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    for series in run.series.values() if loss is not None else ():
+    for series in run.series.values():
         penalty = series.finite
         is_penalty = series.role is None or series.role.quantity is Quantity.LOSS
-        if loss is None or not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
+        if not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
             continue
         if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
             continue
@@ -224,7 +226,7 @@ MANY_DIGITS = 50.0
 """Times that by which the subtracted part goes. Chosen: the factor is known to a fiftieth."""
 
 
-def _subtracted_by_arithmetic(run: Run, total: Series) -> Iterator[DerivedFact]:
+def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
     """Yield that the total is one column less a share of another, record by record to the last digit.
 
     The names of these need not be known; the part is never below zero, and is none that is to be made larger.
@@ -293,7 +295,7 @@ COUNTS_IN_FULL = 0.1
 """Factor from which on a divergence counts in full. Chosen: spread over the values of a row it has a hundredth."""
 
 
-def divergence_against_mean(run: Run) -> Iterator[DerivedFact]:
+def divergence_against_mean(run: Run) -> Facts:
     """Yield that a divergence from the prior vanishes which counts in full next to a mean over the values of a row.
 
     Not this where the reconstruction is a sum over these, or the factor of the divergence makes up for the mean.
@@ -338,10 +340,10 @@ _MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage
 """Words of parts that a model pays for what it learns, or that an opponent makes: these rise in healthy runs."""
 
 
-def rising_parts(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
+def rising_parts(run: Run, total: Series) -> Facts:
     """Yield a part of the loss that rises while the total falls, maybe for another part that falls below zero."""
-    total = training_loss(run, LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
-    if total is None or any(subtracted(run)):
+    if any(subtracted(run)):
         return
     tenth = max(LEAST_PAIRS, len(total) // 10)
     began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
@@ -379,7 +381,7 @@ WITHOUT_ANY = 0.1
 """Share of the records there in which none counts. Chosen: rows with short answers have at least one each."""
 
 
-def nothing_trained(run: Run) -> Iterator[DerivedFact]:
+def nothing_trained(run: Run) -> Facts:
     """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
     if (fact := _labels_run_out(run)) is not None:
         yield fact
@@ -431,7 +433,7 @@ NEARLY_ALL_CLIPPED = 0.95
 """Share of the records in which it is above the bound. Chosen."""
 
 
-def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
+def steps_of_one_length(run: Run) -> Facts:
     """Yield that the bound on the gradient, not the gradient, sets the length of each step of plain descent.
 
     Not this with Adam and its kin, which divide by the size of the gradient anyway.
@@ -467,7 +469,7 @@ LEAST_NEGATIVE = 3
 """Records in which both are so, and in which neither is. Chosen: three of thirty agree by chance in one of 4,060."""
 
 
-def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
+def lost_where_negative(run: Run) -> Facts:
     """Yield that a loss is NaN in just those records in which another column is below zero."""
     for loss in run.with_role(*LOSSES, phase="train", parts=True):
         bad = np.isnan(loss.value)
@@ -500,7 +502,7 @@ USUAL_NORMS = 0.9
 """Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
 
 
-def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
+def lost_near_zero(run: Run) -> Facts:
     """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew.
 
     Not this where the last finite loss or gradient norm is larger than usual: something runs away then.
@@ -537,7 +539,7 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def lost_at_once(run: Run) -> Iterator[DerivedFact]:
+def lost_at_once(run: Run) -> Facts:
     """Yield that the loss is lost for good behind a record that is as low as any, with a usual gradient norm."""
     if "loss" not in run or run.kind in NOT_BY_LOSS or not (bad := ~np.isfinite(run["loss"].value)).any():
         return
@@ -574,7 +576,7 @@ _BY_CHANCE = regex(
 """Settings of private training, which draws each row by itself (Opacus)."""
 
 
-def lost_by_chance(run: Run) -> Iterator[DerivedFact]:
+def lost_by_chance(run: Run) -> Facts:
     """Yield that single records of the loss are NaN at random and leave no trace, as those of empty batches do.
 
     Not this where half precision or a gradient that is lost as well skips steps.
@@ -620,7 +622,7 @@ MOST_LATE = 3
 """Records from the first such value to the loss that is lost. Chosen: scales are made from one of the last steps."""
 
 
-def lost_by_scale(run: Run) -> Iterator[DerivedFact]:
+def lost_by_scale(run: Run) -> Facts:
     """Yield that a tensor in 8-bit floats holds zeros alone just before a loss is lost for good, by its scale.
 
     Not this where it did before: a tensor that is never used has no values. One that overflows has an infinite one.
@@ -655,7 +657,7 @@ def _of_zeros(column: Series, *, in_8_bits: bool) -> float:
     return math.inf if words.isdisjoint(_INVERSE) else 0.0
 
 
-def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
+def lost_with_gradient(run: Run) -> Facts:
     """Yield that the first loss is not a number, and its gradient is not either; which part of the loss still is one.
 
     Not this where the gradient is zero: the mean over labels that are all ignored is 0/0, and has no gradient.
@@ -687,7 +689,7 @@ MIN_UNLEARNT_LOSS_SHARE = 0.95
 """Share of its start that a loss keeps which nothing brings down. Chosen."""
 
 
-def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
+def weights_stand_still(run: Run) -> Facts:
     """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
 
     Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
@@ -734,7 +736,7 @@ LEFT_OF_RATE = 0.1
 """Share of its peak that the learning rate has there. Chosen: schedules end at a tenth and less."""
 
 
-def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
+def weights_come_to_rest(run: Run) -> Facts:
     """Yield that the norm of weights in half precision no longer changes, though gradients and learning rate go on.
 
     Not this where steps of that length would not move its last digit, or where the rate has come down to its end.
@@ -777,16 +779,16 @@ by it."""
 _SCORED = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE)
 
 
-def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
+@given_loss(LEAST_STILL, not_of=NOT_BY_LOSS)
+def scores_stand_still(run: Run, loss: Series) -> Facts:
     """Yield that scores of several sets are the same number from the first record on, though steps are long enough.
 
     Not this where the loss falls, or where a score is at a bound. A column that is called by its set alone is a score.
     """
-    loss = training_loss(run, LEAST_STILL, not_of=NOT_BY_LOSS)
     rate = (
         run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
     )
-    if loss is None or not len(rate) or median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
+    if not len(rate) or median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
@@ -830,7 +832,7 @@ _NORMS = frozenset({"norm", "norms", "l2"})
 """Words of a norm whose name says nothing of gradients or activations."""
 
 
-def part_stands_still(run: Run) -> Iterator[DerivedFact]:
+def part_stands_still(run: Run) -> Facts:
     """Yield that the weights of one part keep their norm to the last digit, or do not change, where another part moves.
 
     Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
@@ -869,7 +871,7 @@ SHRUNK_BY = 0.5
 """Share of the log by which they have. Chosen: what shrinks late may be annealed."""
 
 
-def parts_shrink_apart(run: Run) -> Iterator[DerivedFact]:
+def parts_shrink_apart(run: Run) -> Facts:
     """Yield that the norms of most parts of a model fall to half, and that of another part never does.
 
     Not this where the norm of the whole is logged, which tells as much.
@@ -900,7 +902,7 @@ _OF_SIZES = frozenset({"size", "sizes", "norm", "norms", "w", "weight", "weights
 _OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
 
 
-def part_with_gradient_stands_still(run: Run) -> Iterator[DerivedFact]:
+def part_with_gradient_stands_still(run: Run) -> Facts:
     """Yield that a part has a gradient and keeps its size to the last digit, by two groups of columns of like parts.
 
     Not this where no other part moves, or the part has no gradient: then it may be frozen on purpose.
@@ -1048,7 +1050,7 @@ def _precision_setting(run: Run) -> str:
     return str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
 
 
-def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
+def update_below_spacing(run: Run) -> Facts:
     """Yield updates below half the distance to the next number, where weights are kept in half precision."""
     precision, kept_in = run.facts.precision, _precision_setting(run)
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
@@ -1088,7 +1090,7 @@ MOST_APPLIED = 0.75
 """Share of an update that is applied where much of it is lost, at most. Chosen: weight decay takes a few per cent."""
 
 
-def update_partly_lost(run: Run) -> Iterator[DerivedFact]:
+def update_partly_lost(run: Run) -> Facts:
     """Yield that weights move by far less than the update that is meant, record by record.
 
     Not this where they are kept in float32, or where the column that is shorter is of what is meant.
@@ -1130,13 +1132,13 @@ _FLOAT32 = 2.0**-24
 """The same of float32 (IEEE 754)."""
 
 
-def sum_stops(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_OF_STOPPED_SUM, not_of=NOT_BY_LOSS)
+def sum_stops(run: Run, loss: Series) -> Facts:
     """Yield that means of losses times their number are numbers of half precision, for more losses than it can add.
 
     There, half the distance to the next number is about a loss: a longer sum hardly grows, and its mean falls.
     """
-    loss = training_loss(run, MIN_RECORDS_OF_STOPPED_SUM, not_of=NOT_BY_LOSS)
-    if loss is None or run.step_name != "step" or not (loss.value > 0).all():
+    if run.step_name != "step" or not (loss.value > 0).all():
         return
     unit = _last_digit(sample(loss.value, ENOUGH_FOR_DIGITS).tolist())
     end = slice(-MIN_RECORDS_OF_STOPPED_SUM, None)  # asked first: of a million losses that takes no time and no memory
@@ -1242,19 +1244,20 @@ OF_FIRST_ORDER = 0.25
 too, so this decides nothing alone."""
 
 
-def descent_below_spacing(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+def descent_below_spacing(run: Run, loss: Series) -> Facts:
     """Yield that steps of plain descent are below what half precision rounds away, and the loss falls by far less.
 
     Not this with momentum or another optimizer, or where a flag or a word of the setting says that the rest is float32.
     """
     spacing, kept_in = SPACING.get(run.facts.precision or "", 0.0), _precision_setting(run)
-    loss, clip = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS), run.facts.clip or math.inf
+    clip = run.facts.clip or math.inf
     gradients, norms = (
         whole_columns(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
         for quantity in (Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM)
     )
     is_plain = family_of(run) is Family.SGD and not run.facts.optimizer.momentum and run.step_name == "step"
-    if not spacing or not kept_in or "mix" in kept_in or loss is None or not gradients or not norms or not is_plain:
+    if not spacing or not kept_in or "mix" in kept_in or not gradients or not norms or not is_plain:
         return
     gradient, rates = gradients[0], np.full(len(gradients[0]), run.facts.schedule.peak or 0.0)
     if "learning_rate" in run and len(rate := run["learning_rate"].finite):
@@ -1282,9 +1285,9 @@ MIN_AVERAGE_LOSS_RATIO = 1.5
 """Times the evaluation loss of the trained weights that the average has at the end at least. Chosen."""
 
 
-def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
+def average_below_spacing(run: Run) -> Facts:
     """Yield that an average of the weights is kept in half precision, moves by too little of it, and is far behind."""
-    decay, loss = run.setting("ema_decay"), run["eval_loss"].finite if "eval_loss" in run else None
+    decay, loss = run.setting("ema_decay"), logged(run, "eval_loss")
     averaged = [series for series in columns_of(run, Quantity.LOSS, phase="eval") if is_of_averaged_weights(series)]
     kept_in = [
         (key, precision)
@@ -1318,20 +1321,20 @@ SAME_NORM = 1e-3
 change it by some per cent."""
 
 
-def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft"))
+def weights_hardly_move(run: Run, loss: Series) -> Facts:
     """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
 
     Not this where weights are loaded, as tuning moves them little. Those of a Trainer mostly are, unsaid, and those of
     any run without settings may be, unless their norm is that of a small model. Where the optimizer is not known, plain
     descent moves them little, too.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft"))
     norm = _norm_of_small_model(run)
     logged = None if norm is None else peak_of(run)
     peak = run.facts.schedule.peak or (logged.value if logged is not None else None)
     named_weights = loading_setting(run) is not None or "model_name_or_path" in run.settings
     loaded = named_weights or run.resumes or not TRAINERS.isdisjoint(run.formats)
-    if loss is None or not peak or loaded or run.step_name != "step":
+    if not peak or loaded or run.step_name != "step":
         return
     updates = run.last_step / run.facts.steps_per_update
     first, last = start_level(loss.value), median(tail(loss))
@@ -1358,7 +1361,7 @@ def _norm_of_small_model(run: Run) -> float | None:
 
 def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
     """Say whether an optimizer that is not named moves weights by a small share of their norm as plain descent, too."""
-    gradient = next(iter(whole_columns(run, Quantity.GRADIENT_NORM)), None)
+    gradient = whole_column(run, Quantity.GRADIENT_NORM)
     if run.facts.optimizer.name or norm is None:
         return False
     if gradient is None:
@@ -1373,7 +1376,7 @@ _OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
 """What the name of a setting holds that gives the type of the weights themselves."""
 
 
-def few_weights_change(run: Run) -> Iterator[DerivedFact]:
+def few_weights_change(run: Run) -> Facts:
     """Yield that steps change few of the weights where these are kept in half precision, though gradients go on."""
     dtype = run.settings.get("dtype")
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
@@ -1402,13 +1405,13 @@ MUCH_LEFT = 0.4
 """Share of its start that a training loss keeps where a model is short of units. Chosen: by hand."""
 
 
-def many_units_dead(run: Run) -> Iterator[DerivedFact]:
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def many_units_dead(run: Run, loss: Series) -> Facts:
     """Yield that most units of a layer never fire from early on and none comes back, where much of the loss is left.
 
     Not this where training learns without them, or zeros are counted and not units.
     """
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is None or median(tail(loss)) < MUCH_LEFT * loss.value[0]:
+    if median(tail(loss)) < MUCH_LEFT * loss.value[0]:
         return
     dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
     dead = [
@@ -1446,7 +1449,7 @@ LEFT_OF_SPREAD = 0.1
 of it."""
 
 
-def answers_of_all_rows(run: Run) -> Iterator[DerivedFact]:
+def answers_of_all_rows(run: Run) -> Facts:
     """Yield that answers and targets have shapes that are spread to one another, or that only their spread is lost."""
     for line in run.text_lines:
         if (shapes := _TWO_SHAPES.search(line.text)) and shapes["targets"] == shapes["answers"] != "1":
@@ -1458,8 +1461,8 @@ def answers_of_all_rows(run: Run) -> Iterator[DerivedFact]:
                 at=line.step,
             )
             break
-    explained = next(iter(whole_columns(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)), None)
-    related = next(iter(whole_columns(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)), None)
+    explained = whole_column(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)
+    related = whole_column(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)
     if explained is None or related is None or not np.array_equal(explained.step, related.step):
         return
     share, correlation = median(tail(explained)), median(tail(related))
