@@ -95,7 +95,7 @@ def both_losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Lo
 
 Facts = Iterator[DerivedFact]
 Kind = Callable[[Run], Facts]
-"""What yields the facts of one kind on a run."""
+"""What yields facts of one kind on a run: the sharpest first, as often that one alone counts."""
 Losses = tuple[Series, Series]
 """The finite losses of training and of evaluation."""
 Given = TypeVar("Given")

@@ -252,7 +252,6 @@ def piece_stands_out(run: Run) -> Facts:
             {"place": float(pieces[at].name.rpartition("/")[2]), "pieces": len(pieces)},
             at=pieces[at].step[0],
         )
-        return
 
 
 _OF_UPDATES = frozenset({"update", "updates", "upd", "step", "steps", "delta", "dw"})
@@ -301,7 +300,6 @@ def update_of_a_part_jumps(run: Run) -> Facts:
             {"times": jumps[most]},
             at=part.step[at],
         )
-        return
 
 
 SIGMAS_OF_ROWS = 5.0
@@ -392,7 +390,6 @@ def labels_in_order(run: Run) -> Facts:
             f"about {figure(expected)}: labels come in an order.",
             {"stretches": stretches, "expected": expected},
         )
-        return
 
 
 def _least_rows(share: Floats) -> float:
@@ -450,7 +447,6 @@ def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
             {"before": before, "worst": high, "after": after},
             at=loss.step[highest],
         )
-        return
 
 
 def _rate_rises(run: Run, step: float) -> bool:
@@ -551,7 +547,6 @@ def gradients_alike(run: Run, loss: Series) -> Facts:
             "differ as their losses do; a sum that is carried from step to step hardly turns.",
             {"cosine": median(angle.value)},
         )
-        return
 
 
 _PLACES_OF_EVENTS = frozenset(
@@ -593,7 +588,6 @@ def events_at_one_rank(run: Run, loss: Series) -> Facts:
             {"rank": rank, "events": len(at), "ranks": ranks},
             at=at.step[0],
         )
-        return
 
 
 _OF_INPUTS = frozenset({
@@ -634,7 +628,6 @@ def input_far_off(run: Run) -> Facts:
             {"size": size[at], "others": others.max()},
             at=step,
         )
-        return
 
 
 def _is_extreme_at(result: Series, step: float) -> bool:
@@ -744,7 +737,6 @@ def norm_rises_with_batch(run: Run) -> Facts:
             {"stages": len(at)},
             at=column.step[at[0]],
         )
-        return
 
 
 def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:
@@ -920,7 +912,6 @@ def norm_runs_away(run: Run, loss: Series) -> Facts:
             {"level": level, "last": last[-1]},
             at=there,
         )
-        return
 
 
 HUGE_NORM = 1000.0
@@ -1094,7 +1085,6 @@ def begins_anew_at_resume(run: Run) -> Facts:
                 {"before": old[-1], "after": new[0], "first": first[0]},
                 at=step,
             )
-            return
 
 
 def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
@@ -1168,7 +1158,6 @@ def rows_after_resume(run: Run) -> Facts:
             {"began": began, "again": again},
             at=again,
         )
-        return
 
 
 def _rows_named(column: Series) -> Series | None:
@@ -1281,7 +1270,6 @@ def state_begins_anew(run: Run) -> Facts:
                 {"before": old[-1], "after": new[0]},
                 at=step,
             )
-            return
 
 
 @given_loss()
@@ -1439,7 +1427,6 @@ def stops_at_spike(run: Run, loss: Series) -> Facts:
             {"norm": norm.value[at], "level": median(after.value)},
             at=step,
         )
-        return
 
 
 def _stops_between(before: Series, after: Series) -> bool:
@@ -1512,7 +1499,6 @@ def batch_comes_again(run: Run, loss: Series) -> Facts:
             {"copies": copies, "falls": falls, "rises": leaps},
             at=loss.step[0],
         )
-        return
 
 
 LONGEST_PERIOD = 200

@@ -483,7 +483,6 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
             "Statistics of the batch make it depend on all of them.",
             {"few": low, "many": high},
         )
-        return
 
 
 def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
@@ -573,7 +572,6 @@ def contradictions(run: Run) -> Facts:
             f"{figure(bad.value[0])} at first and {figure(bad.value[-1])} at the end. {expected}",
             {"good": good.value[-1], "bad": bad.value[-1]},
         )
-        return
 
 
 def _is_learnt(run: Run) -> bool:
@@ -674,7 +672,6 @@ def ranking_stands_still(run: Run) -> Facts:
             {"score": value, "evaluations": len(score)},
             at=score.step[0],
         )
-        return
 
 
 FAR_BACKWARDS = -0.4
@@ -710,7 +707,6 @@ def ranked_backwards(run: Run) -> Facts:
             {"score": score.value[-1], "loss": last},
             at=score.step[0],
         )
-        return
 
 
 def score_of_last_batch(run: Run) -> Facts:
@@ -733,7 +729,6 @@ def score_of_last_batch(run: Run) -> Facts:
             f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
             {"rows": rows, "counted": few},
         )
-        return
 
 
 _OF_THE_RANK = (frozenset({"median", "rank"}), frozenset({"medr"}), frozenset({"mdr"}))
@@ -818,7 +813,6 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
                 {"score": score.value[0], "first": first, "last": last},
                 at=score.step[0],
             )
-            return
 
 
 def scores_equal(run: Run) -> Facts:
@@ -835,7 +829,6 @@ def scores_equal(run: Run) -> Facts:
             f"{figure(one.value[-1])}. They are of different things: one is computed or logged as the other.",
             {"first": one.value[0], "last": one.value[-1]},
         )
-        return
 
 
 def _differ(one: Series, other: Series) -> bool:
@@ -877,7 +870,6 @@ def scores_out_of_order(run: Run) -> Facts:
             f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
             {"low": low.value[-1], "high": high.value[-1]},
         )
-        return
 
 
 def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
@@ -1003,7 +995,6 @@ def known_but_not_written(run: Run) -> Facts:
             {"score": score.value.max(), "perplexity": perplexity.value[-1]},
             at=later.step[0],
         )
-        return
 
 
 _REFERENCE = regex(
@@ -1117,7 +1108,6 @@ def below_accuracy(run: Run) -> Facts:
             {"loss": median(level), "accuracy": median(right), "least": least},
             at=steps[0],
         )
-        return
 
 
 MIN_ACCURACY_LEAD = 0.3
@@ -1184,7 +1174,6 @@ def negated_probability(run: Run) -> Facts:
             {"loss": median(loss[later]), "accuracy": median(right[later])},
             at=steps[0],
         )
-        return
 
 
 # A loss that rises on the rows that are trained on, while it orders them better.
@@ -1217,7 +1206,6 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
             {"start": start, "end": end, "order": high},
             at=steps[0],
         )
-        return
 
 
 # Training that does worse than evaluation at the same: accuracies on one scale.
@@ -1266,7 +1254,6 @@ def training_behind(run: Run) -> Facts:
             f"third). {expected}.",
             {"train": low, "eval": high},
         )
-        return
 
 
 def _asked_alike(run: Run) -> tuple[str, str]:
@@ -1333,7 +1320,6 @@ def training_rows_evaluated(run: Run) -> Facts:
             f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}",
             {"train": low, "train_rows": middle, "eval": high},
         )
-        return
 
 
 def _is_of_training_rows(series: Series) -> bool:
@@ -1620,7 +1606,6 @@ def few_distinct_rows(run: Run) -> Facts:
             f"these comes about {figure(rows / distinct)} times in a pass.",
             {"distinct": distinct, "rows": rows, "passes": made},
         )
-        return
 
 
 _OF_FILES = frozenset(
@@ -1685,7 +1670,6 @@ def files_shared(run: Run, losses: Losses) -> Facts:
                 "nothing of new ones.",
                 {"files": len(shared), "train": train, "eval": held_out},
             )
-            return
 
 
 LONGEST_VALUE = 80

@@ -7,7 +7,7 @@ names no cause.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -76,13 +76,20 @@ _KINDS: tuple[Kind, ...] = (
     guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
     course.growing, course.frozen_columns, course.at_first_evaluation, course.periods,
 )  # fmt: skip
-"""What yields facts of one kind, the sharpest kinds first."""
+"""What yields facts of one kind, the sharpest kinds first; the first fact of a kind counts."""
+_EACH_COUNTS = frozenset({
+    trained.answers_of_all_rows, trained.update_below_spacing, trained.weighed_parts, guesses.at_bounds,
+    policies.entropy_out_of_bounds, policies.success_falls, policies.success_stays_low, course.around_resumes,
+    course.growing,
+})  # fmt: skip
+"""Kinds whose facts say several things: each of them counts."""
 
 
 def column_facts(run: Run) -> list[DerivedFact]:
     """Return how the columns of a run stand to one another, to bounds and to settings, the sharpest kinds first."""
     with np.errstate(all="ignore"):
-        return list(islice((fact for kind in _KINDS for fact in kind(run)), MOST_FACTS))
+        of_kinds = (islice(kind(run), None if kind in _EACH_COUNTS else 1) for kind in _KINDS)
+        return list(islice(chain.from_iterable(of_kinds), MOST_FACTS))
 
 
 _STATED_BY: Mapping[str, Sequence[str]] = {

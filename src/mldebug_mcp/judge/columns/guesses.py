@@ -128,7 +128,6 @@ def beyond_one(run: Run) -> Facts:
                 f"1, and {named(shares[0])} is a share of one as well ({figure(shares[0].value[-1])}).",
                 {"highest": most, "last": last},
             )
-            return
 
 
 def _is_counted_alike(role: Role, other: Role) -> bool:
@@ -156,7 +155,6 @@ def outside_of_shares(run: Run) -> Facts:
             {"value": value},
             at=step,
         )
-        return
 
 
 def uniform_policy(run: Run) -> Facts:
@@ -173,7 +171,6 @@ def uniform_policy(run: Run) -> Facts:
                 f"{actions} actions: the agent acts at random. Where it learns, that falls.",
                 {"actions": actions, "entropy": level},
             )
-            return
 
 
 def _guesses(run: Run) -> list[int]:
@@ -264,7 +261,6 @@ def majority(run: Run) -> Facts:
             f"has a loss of {figure(loss_of_guess(share))}{loss_text}.",
             {"larger": larger, "last": later[-1]},
         )
-        return
 
 
 def _configured_share(run: Run) -> tuple[float | None, str]:
@@ -411,7 +407,6 @@ def both_sides_count(run: Run) -> Facts:
             f"not the {figure(answer)} of answers alone.",
             {"of_row": per_row, "prompt": prompt, "answer": answer},
         )
-        return
 
 
 _PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
@@ -473,7 +468,6 @@ def loss_apart_from_answers(run: Run) -> Facts:
                 {"whole": whole[-1], "answers": answers[-1]},
                 at=steps[-1],
             )
-            return
 
 
 @given_loss(MIN_RECORDS_FOR_LEVEL)
@@ -538,7 +532,6 @@ def repeats_itself(run: Run, losses: Losses) -> Facts:
             {"loss": low.value[-1]},
             at=line.step,
         )
-        return
 
 
 AT_CHANCE = 0.05
@@ -660,7 +653,6 @@ def unknown_tokens(run: Run) -> Facts:
             "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
             {"least": least, "level": level},
         )
-        return
     yield from _unknown_in_samples(run)
 
 
@@ -704,7 +696,6 @@ def scored_apart(run: Run, losses: Losses) -> Facts:
             {"scored": scored[-1], "evaluated": evaluated[-1]},
             at=steps[-1],
         )
-        return
 
 
 _ENDS_BY_ITSELF = frozenset({"stopped", "stops", "ended", "ends", "eos", "finished", "terminated", "complete"})
@@ -735,7 +726,6 @@ def answers_no_longer_end(run: Run, loss: Series) -> Facts:
             {"first": shares[0], "last": shares[-1]},
             at=series.finite.step[int(np.argmax(shares <= NONE_END))],
         )
-        return
 
 
 _SIGNS = regex(r"\u2047|<unk>|\[unk\]", re.IGNORECASE)
@@ -920,7 +910,6 @@ def beyond_guess(run: Run) -> Facts:
             f"records; {guess} {figure(bound)} at most. Weights that are too large make wrong answers so sure.",
             {"lowest": later.min(), "guess": bound},
         )
-        return
 
 
 def _is_evaluation(series: Series) -> bool:
@@ -946,4 +935,3 @@ def answers_with_silence(run: Run) -> Facts:
             {"records": silent},
             at=first,
         )
-        return

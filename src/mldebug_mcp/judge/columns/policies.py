@@ -67,7 +67,6 @@ def entropy_lowered(run: Run, total: Series) -> Facts:
             "entropy has a negative factor.",
             {"factor": weight, "first": first, "last": last},
         )
-        return
 
 
 _TARGET = regex(r"(?:^|[/_])(?:target_entropy|entropy_target)$", re.IGNORECASE)
@@ -182,7 +181,6 @@ def answers_alike(run: Run) -> Facts:
             "their mean.",
             {"different": median(shares), "from": low, "to": high},
         )
-        return
 
 
 def far_without_gain(run: Run) -> Facts:
@@ -208,7 +206,6 @@ def far_without_gain(run: Run) -> Facts:
             "the policy hardly gains by going so far. One that is paid for length or for a proxy gains more.",
             {"kl": end, "first": first, "last": last, "spread": usual},
         )
-        return
 
 
 HARDLY_ANY = 0.02
@@ -435,7 +432,6 @@ def logps_multiplied(run: Run) -> Facts:
             "preferences are learnt.",
             {"first": first, "last": last},
         )
-        return
 
 
 RIGHT_IN_TRAINING = 0.65
@@ -636,7 +632,6 @@ def source_mirrored(run: Run) -> Facts:
                 {"low": low, "high": right[0]},
                 at=wrong.step[0],
             )
-            return
 
 
 _OF_VALUES = frozenset({"v", "vf", "value", "values", "critic", "q", "baseline", "td"})
@@ -669,7 +664,6 @@ def values_run_off(run: Run) -> Facts:
             {"value": last, "most": most},
             at=series.finite.step[0],
         )
-        return
 
 
 EARLY_RECORDS_SHARE = 0.1
@@ -758,7 +752,6 @@ def writing_falls_with_pairs(run: Run) -> Facts:
             ),
             {"early": early, "late": late, "first": first, "last": last},
         )
-        return
 
 
 _PICKED = frozenset({"best", "bo", "bon", "top", "pick", "picked", "selected", "rerank", "reranked", "argmax"})
@@ -804,7 +797,6 @@ def picks_worse_than_chance(run: Run) -> Facts:
             {"picked": picked[-1], "usual": usual[-1], "right": right},
             at=steps[0],
         )
-        return
 
 
 FEW_RIGHT = 0.3
@@ -942,7 +934,6 @@ def solved_with_reward(run: Run) -> Facts:
             "right, little entropy, small gradients and groups of equal rewards are to be expected.",
             {"first": first, "last": last},
         )
-        return
 
 
 FALLS_TO = 0.25
@@ -992,7 +983,6 @@ def falls_at_intervals(run: Run) -> Facts:
             {"interval": interval, "top": tops, "low": low},
             steps=series.step[falls].tolist(),
         )
-        return
 
 
 def _falls_at_once(series: Series) -> list[int]:
@@ -1100,7 +1090,6 @@ def ratio_leaves_one(run: Run) -> Facts:
             {"records": len(apart) - first},
             at=pair["min"].step[first],
         )
-        return
 
 
 def stale_policy(run: Run) -> Facts:
@@ -1152,7 +1141,6 @@ def old_samples_far_off(run: Run) -> Facts:
             {"oldest": updates.max(), "records": far.sum()},
             at=steps[int(far.argmax())],
         )
-        return
 
 
 def _policy_age(run: Run) -> Series | None:

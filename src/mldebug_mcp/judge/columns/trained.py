@@ -164,7 +164,6 @@ def subtracted(run: Run, total: Series) -> Facts:
                 continue
             how = f"least squares over {len(total)} records and {len(parts)} parts"
             yield _subtracts(total, part, float(weight), how, (first, last))
-            return
     yield from _subtracted_by_arithmetic(run, total)
 
 
@@ -207,7 +206,6 @@ def penalty_rules(run: Run, loss: Series) -> Facts:
             {"penalty": left, "loss": end},
             at=loss.step[at],
         )
-        return
 
 
 SMALL_SHARE = 0.05
@@ -367,7 +365,6 @@ def rising_parts(run: Run, total: Series) -> Facts:
             "trained together fall together, or one is given up for another.",
             {"from": first, "to": last},
         )
-        return
 
 
 # Does training come to a stop, with neither a loss nor a gradient?
@@ -489,7 +486,6 @@ def lost_where_negative(run: Run) -> Facts:
                 {"records": bad.sum()},
                 steps=loss.step[bad][:20].tolist(),
             )
-            return
 
 
 _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
@@ -536,7 +532,6 @@ def lost_near_zero(run: Run) -> Facts:
             {"start": start, "lowest": lowest},
             at=loss.step[first],
         )
-        return
 
 
 def lost_at_once(run: Run) -> Facts:
@@ -644,7 +639,6 @@ def lost_by_scale(run: Run) -> Facts:
             "the format over the largest value of the tensor: of a tensor of zeros alone it is not finite.",
             at=step,
         )
-        return
 
 
 def _of_zeros(column: Series, *, in_8_bits: bool) -> float:
@@ -764,7 +758,6 @@ def weights_come_to_rest(run: Run) -> Facts:
             {"value": norm.value[0], "records": still},
             at=norm.step[0],
         )
-        return
 
 
 SETS_SHOWN = 3
@@ -935,7 +928,6 @@ def part_with_gradient_stands_still(run: Run) -> Facts:
             f"{figure(other.value[0])} to {figure(other.value[-1])}. Weights that are trained move.",
             {"value": part.value[0], "records": len(part)},
         )
-        return
 
 
 FINE_DIGIT_SHARE = 0.1
@@ -1112,7 +1104,6 @@ def update_partly_lost(run: Run) -> Facts:
             "whole update, but for what rounding takes: half precision loses a change below 0.2 to 0.4 % of a weight.",
             {"share": share},
         )
-        return
 
 
 def _is_applied(norm: Series) -> bool:
@@ -1393,7 +1384,6 @@ def few_weights_change(run: Run) -> Facts:
             f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step.",
             {"first": first, "last": last},
         )
-        return
 
 
 # A layer that has lost most of its units, and a model that is short of them.
