@@ -1438,25 +1438,10 @@ def _repeats_evaluations(run: Run) -> bool:
 # What the inputs of training and of evaluation are like, by statistics that no update moves.
 
 
-_OF_INPUTS = frozenset(
-    {
-        "input",
-        "inputs",
-        "batch",
-        "pixel",
-        "pixels",
-        "pix",
-        "px",
-        "image",
-        "images",
-        "img",
-        "features",
-        "data",
-        "x",
-        "in",
-    }
-    | {"feat", "feats", "wave", "waveform", "audio", "signal", "frame", "frames"}
-)
+_OF_INPUTS = frozenset({
+    "input", "inputs", "batch", "pixel", "pixels", "pix", "px", "image", "images", "img", "features", "data", "x", "in",
+    "feat", "feats", "wave", "waveform", "audio", "signal", "frame", "frames",
+})  # fmt: skip
 """Words for what goes into a model."""
 _SPREADS = frozenset({"std", "var", "max", "norm", "rms", "absmax", "amax", "maxabs"})
 """Words for statistics that tell a scale."""

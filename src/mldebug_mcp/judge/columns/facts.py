@@ -108,11 +108,7 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "many_units_dead": ("units_dead",),
     "ranked_backwards": ("eval_below_chance",),
     "moves_at_resume": (
-        "loss_jump_at_resume",
-        "loss_falls_back",
-        "epoch_starts_over",
-        "state_missing_at_resume",
-        "lr_jump_at_resume",
+        "loss_jump_at_resume", "loss_falls_back", "epoch_starts_over", "state_missing_at_resume", "lr_jump_at_resume",
     ),
     "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
     "training_behind": ("train_lags_eval",),
@@ -121,7 +117,7 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "apart_within_first_pass": ("eval_gap_in_first_pass",),
     "worse_than_any_guess": ("loss_rises", "loss_divergence", "loss_huge"),
     "evaluation_worse_than_any_guess": ("eval_gap_grows", "eval_bad_from_start", "eval_never_improves", "loss_rises"),
-}
+}  # fmt: skip
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
 _REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess")
 """Facts that add next to nothing to what the symptom that says the same states."""
@@ -158,17 +154,10 @@ _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
     "empty_batches": ("loss_nonfinite", "loss_nonfinite_passes", "nonfinite_recurs"),
     "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (
-        "loss_above_start",
-        "loss_divergence",
-        "loss_hump",
-        "loss_rises",
-        "loss_spike",
-        "loss_spike_high",
-        "loss_spike_single",
-        "spike_fades",
-        "grad_norm_spike",
+        "loss_above_start", "loss_divergence", "loss_hump", "loss_rises", "loss_spike", "loss_spike_high",
+        "loss_spike_single", "spike_fades", "grad_norm_spike",
     ),
-}
+}  # fmt: skip
 """Symptoms that need no fault where a fact at the same step gives their reason."""
 
 

@@ -1057,25 +1057,10 @@ def update_below_spacing(run: Run) -> Facts:
             )
 
 
-_APPLIED = frozenset(
-    {
-        "prev",
-        "old",
-        "last",
-        "before",
-        "applied",
-        "actual",
-        "real",
-        "effective",
-        "moved",
-        "d",
-        "dw",
-        "got",
-        "done",
-        "made",
-        "taken",
-    }
-)
+_APPLIED = frozenset({
+    "prev", "old", "last", "before", "applied", "actual", "real", "effective", "moved", "d", "dw", "got", "done",
+    "made", "taken",
+})  # fmt: skip
 """Words of how far weights have moved; other norms of an update are of one that is meant."""
 _MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
 MOST_APPLIED = 0.75
