@@ -216,8 +216,8 @@ def _backward_alone_fails(run: Run) -> str | None:
     if not ordinary or not np.isfinite(before).all() or (before >= MAX_ORDINARY_MAGNITUDE).any():
         return None
     return (
-        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(losses[0]))}, after "
-        f"{figure(float(before[-1]))} one record before: a backward pass of ordinary numbers fails"
+        f"grad_norm is NaN at {run.place(norm.step[at])} with a loss of {figure(losses[0])}, after "
+        f"{figure(before[-1])} one record before: a backward pass of ordinary numbers fails"
     )
 
 
@@ -274,7 +274,7 @@ def _ranks_nothing(run: Run) -> str | None:
     auc = auc_of(run)
     if auc is None or not is_of_a_guess(auc):
         return None
-    return f"{auc.name} is {figure(float(auc.value[-1]))}, that of a guess, whatever the threshold"
+    return f"{auc.name} is {figure(auc.value[-1])}, that of a guess, whatever the threshold"
 
 
 def _rewards_rise(run: Run) -> str | None:
@@ -350,7 +350,7 @@ def _answers_whole(run: Run) -> str | None:
     found = next((series for series in whole if last_share(series) >= MOSTLY_MATCHED), None)
     if found is None:
         return None
-    return f"{found.name} is {figure(float(found.value[-1]))} at the end: whole answers are right"
+    return f"{found.name} is {figure(found.value[-1])} at the end: whole answers are right"
 
 
 def _ends_not_finite(run: Run) -> str | None:

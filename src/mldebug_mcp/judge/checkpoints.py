@@ -405,7 +405,7 @@ def _lost_evaluations(run: Run, curve: Curve) -> list[str]:
     if curve.lost is None or not len(curve.lost):
         return []
     count = f"{len(curve.lost)} of {len(curve) + len(curve.lost)} evaluations"
-    return [f"{curve.lost.name} is not finite at {count}, first at {run.place(float(curve.lost.step[0]))}"]
+    return [f"{curve.lost.name} is not finite at {count}, first at {run.place(curve.lost.step[0])}"]
 
 
 LEAST_ALIKE = 3

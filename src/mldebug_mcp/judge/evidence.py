@@ -109,10 +109,10 @@ def _lowest_evaluation(run: Run) -> str:
     evaluation = run["eval_loss"].finite
     at = int(evaluation.value.argmin())
     passes = passes_at(run, evaluation.step[at : at + 1])
-    after_passes = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
+    after_passes = "" if passes is None else f", after {figure(passes[0])} passes over the data"
     return (
-        f"evaluation loss is lowest at {run.place(float(evaluation.step[at]))} with "
-        f"{figure(float(evaluation.value[at]))}{after_passes}, and {figure(float(evaluation.value[-1]))} at the end"
+        f"evaluation loss is lowest at {run.place(evaluation.step[at])} with "
+        f"{figure(evaluation.value[at])}{after_passes}, and {figure(evaluation.value[-1])} at the end"
     )
 
 
@@ -120,7 +120,7 @@ def _first_rates(run: Run) -> str:
     rate, peak = rate_of(run), peak_of(run)
     if rate is None or peak is None:
         return ""
-    first = ", ".join(figure(float(value)) for value in rate.value[:4])
+    first = ", ".join(figure(value) for value in rate.value[:4])
     return f"learning rate begins {first} and peaks at {figure(peak.value)} at {run.place(peak.step)}"
 
 
@@ -223,7 +223,7 @@ def _last_before_nan(run: Run) -> str:
     courses = []
     for series in named:
         at = int(np.searchsorted(series.step, first, side="right"))
-        values = ", ".join(figure(float(value)) for value in series.value[max(0, at - RECORDS_AROUND) : at])
+        values = ", ".join(figure(value) for value in series.value[max(0, at - RECORDS_AROUND) : at])
         courses.append(f"{series.name} {values}")
     return f"the last records up to {run.place(first)}: {'; '.join(courses)}"
 
@@ -346,7 +346,7 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
             continue
         before = median(loss.value[at - BEFORE_FAULT : at])
         highest = at + int(np.nan_to_num(loss.value[at : at + AFTER_FAULT], nan=np.inf).argmax())
-        jumped, place = float(loss.value[highest]), run.place(float(loss.step[highest]))
+        jumped, place = float(loss.value[highest]), run.place(loss.step[highest])
         if not jumped <= MIN_LOSS_JUMP_RATIO * abs(before):
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
             fact = f"the fault in {message.place} ({row.id}), where {jump}"

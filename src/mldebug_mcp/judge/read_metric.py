@@ -151,7 +151,7 @@ def _values(run: Run, series: Series, first: float | None, last: float | None, p
     begin, end = -math.inf if first is None else first, math.inf if last is None else last
     inside = series.between(begin, end)
     if not len(inside):
-        span = f"{figure(float(series.step[0]))} to {figure(float(series.step[-1]))}" if len(series) else "nowhere"
+        span = f"{figure(series.step[0])} to {figure(series.step[-1])}" if len(series) else "nowhere"
         raise InputError(
             f"{series.logged_as or series.name} was logged from {run.step_name} {span}, and nothing of it in the "
             "stretch that was asked for; change first and last"

@@ -130,7 +130,7 @@ def _value_text(value: Value) -> str:
         return "[" + ", ".join(_value_text(item) for item in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
-    return figure(float(value)) if isinstance(value, int | float) else shorten(value, LONGEST_VALUE)
+    return figure(value) if isinstance(value, int | float) else shorten(value, LONGEST_VALUE)
 
 
 # What happened, on one time line: jumps, what the log says of resumes, and where findings begin.

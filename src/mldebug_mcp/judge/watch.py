@@ -249,5 +249,5 @@ def _progress_facts(run: Run) -> dict[str, Any]:
 
 def _status(run: Run, diagnosis: Diagnosis) -> str:
     leader = diagnosis.hypotheses[0]
-    loss = f", loss {figure(float(run['loss'].value[-1]))}" if "loss" in run else ""
+    loss = f", loss {figure(run['loss'].value[-1])}" if "loss" in run else ""
     return f"{run.step_name} {figure(run.last_step)}{loss}, {leader.cause} {percent(leader.probability)}"

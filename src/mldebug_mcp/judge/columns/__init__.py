@@ -132,5 +132,5 @@ def tail(series: Series) -> Floats:
 
 def from_to(values: Floats) -> str:
     """Return the range of values, or the one value that all are."""
-    low, high = figure(float(values.min())), figure(float(values.max()))
+    low, high = figure(values.min()), figure(values.max())
     return low if low == high else f"{low} to {high}"
