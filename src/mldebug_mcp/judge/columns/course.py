@@ -1053,38 +1053,38 @@ def begins_anew_at_resume(run: Run) -> Facts:
     So does what an optimizer holds, or the length of its updates, where it is made anew. The name says nothing. Not
     this where a new process begins it anew anyway, or it counts.
     """
-    steps = restarts_of(run)
-    for name, series in run.series.items() if run.kind not in POLICIES else ():
-        if series.role is not None or not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(name)):
+    for before, after, step in _calm_before_resumes(run, restarts_of(run)):
+        is_of_process = not _BEGINS_WITH_PROCESS.isdisjoint(pieces_of(before.name))
+        if is_of_process or len(before) < 2 * MIN_RECORDS_FOR_LEVEL or len(after) < 2 * LEAST_PAIRS:
             continue
-        for step in steps[:MOST_RESUMES]:
-            before, after = (
-                series.finite.where(series.finite.step < step),
-                series.finite.where(series.finite.step >= step),
-            )
-            if len(before) < 2 * MIN_RECORDS_FOR_LEVEL or len(after) < 2 * LEAST_PAIRS:
+        first, new = run[before.name].finite.value[:LEAST_PAIRS], after.value[:LEAST_PAIRS]
+        old = before.value[-RECORDS_BEFORE_EVENT:]
+        if not positive(first) or not positive(new) or not (first % 1).any():
+            continue
+        apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= ALIKE_START
+        if apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
+            continue
+        yield derived_fact(
+            "begins_anew_at_resume",
+            f"{named(before)} is {from_to(old)} in the {len(old)} records before the resume at {run.place(step)}, and "
+            f"{', '.join(map(figure, new.tolist()))} in the first after it: as in the first of the run, "
+            f"{', '.join(map(figure, first.tolist()))}. What is restored goes on where it was; averages that an "
+            "optimizer begins anew do this.",
+            {"before": old[-1], "after": new[0], "first": first[0]},
+            at=step,
+        )
+
+
+def _calm_before_resumes(run: Run, steps: Sequence[float]) -> Iterator[tuple[Series, Series, float]]:
+    """Yield columns that no name tells and that hardly move before a resume, before it and after it, with its step."""
+    for series in run.series.values() if run.kind not in POLICIES else ():
+        for step in steps[:MOST_RESUMES] if series.role is None else ():
+            before, after = _around(run, series.finite, step) or (None, None)
+            old = np.zeros(0) if before is None else before.value[-RECORDS_BEFORE_EVENT:]
+            if before is None or after is None or not positive(old):
                 continue
-            first, old, new = (
-                before.value[:LEAST_PAIRS],
-                before.value[-RECORDS_BEFORE_EVENT:],
-                after.value[:LEAST_PAIRS],
-            )
-            if not positive(np.concatenate([first, old, new])) or not (first % 1).any():
-                continue
-            moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
-            apart = np.abs(np.log(new[0] / old)).min()
-            as_first = np.abs(new / first - 1).max() <= ALIKE_START
-            if moves > MOST_CALM or apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
-                continue
-            yield derived_fact(
-                "begins_anew_at_resume",
-                f"{named(series)} is {from_to(old)} in the {len(old)} records before the resume at "
-                f"{run.place(step)}, and {', '.join(map(figure, new.tolist()))} in the first after it: as in the "
-                f"first of the run, {', '.join(map(figure, first.tolist()))}. What is restored goes on where it "
-                "was; averages that an optimizer begins anew do this.",
-                {"before": old[-1], "after": new[0], "first": first[0]},
-                at=step,
-            )
+            if float(np.abs(np.diff(np.log(old))).max()) <= math.log(MOST_CALM):
+                yield before, after, step
 
 
 def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
@@ -1239,8 +1239,6 @@ _OF_OPTIMIZER = frozenset({
 """Words of the size of what an optimizer holds."""
 LEFT_OF_STATE = 0.5
 """Share of the state before a resume that is left right after it, where it began anew. Chosen: averages hardly move."""
-MOST_STATE_MOVES = 1.1
-"""Times by which such a size changes from record to record before the resume. Chosen: averages hardly move."""
 
 
 def state_begins_anew(run: Run) -> Facts:
@@ -1248,28 +1246,21 @@ def state_begins_anew(run: Run) -> Facts:
 
     Not this where it moves as much from record to record anyway.
     """
-    if run.kind in POLICIES:
-        return
-    for name, series in run.series.items():
-        if series.role is not None or _OF_OPTIMIZER.isdisjoint(pieces_of(name)):
+    for before, after, step in _calm_before_resumes(run, run.restarts):
+        old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
+        if _OF_OPTIMIZER.isdisjoint(pieces_of(before.name)) or len(new) < LEAST_PAIRS or not positive(new):
             continue
-        for step in run.restarts[:MOST_RESUMES]:
-            before, after = _around(run, series.finite, step) or (series, series)
-            old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
-            if before is after or len(new) < LEAST_PAIRS or not (old > 0).all() or not (new > 0).all():
-                continue
-            moves = float(np.exp(np.abs(np.diff(np.log(old))).max()))
-            if moves > MOST_STATE_MOVES or new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
-                continue
-            yield derived_fact(
-                "state_begins_anew",
-                f"{named(series)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
-                f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
-                f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at "
-                "zero climbs so.",
-                {"before": old[-1], "after": new[0]},
-                at=step,
-            )
+        if new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
+            continue
+        yield derived_fact(
+            "state_begins_anew",
+            f"{named(before)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
+            f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
+            f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at zero "
+            "climbs so.",
+            {"before": old[-1], "after": new[0]},
+            at=step,
+        )
 
 
 @given_loss()
