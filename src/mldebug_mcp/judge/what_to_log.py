@@ -19,57 +19,56 @@ from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 # The names of settings are those that the documentation of Transformers, TRL, Megatron-LM and PyTorch gives.
 
 
-TRAINER = "trainer"
-"""The Transformers Trainer with TRL and what is built on them."""
-MEGATRON = "megatron"
-"""Megatron-LM and its derivatives."""
-OTHER = "other"
-"""Any other loop."""
-
 _POLICIES = ("grpo", "ppo", "rl")
 _TEXT_POLICIES = ("grpo", "ppo")
 
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """How to log a metric by framework, `OTHER` for those not listed; and the kinds of run that have it (none: all).
+    """How to log a metric, and the kinds of run that have it (none: all).
 
-    `judges` are symptoms that cannot be judged without it though they do not list it among their needs.
+    Args:
+        how: In any loop.
+        trainer: With the Transformers Trainer, TRL and what is built on them, where that is another way.
+        megatron: With Megatron-LM and its derivatives, likewise.
+        kinds: The kinds of run.
+        judges: Symptoms that cannot be judged without it though they do not list it among their needs.
     """
 
-    how: Mapping[str, str]
+    how: str
+    trainer: str = ""
+    megatron: str = ""
     kinds: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+
+    def for_run(self, run: Run) -> str:
+        """Return how to log it with the framework that wrote a log, as far as that shows."""
+        if "megatron" in run.formats:
+            return self.megatron or self.how
+        is_of_trainer = "hf_trainer_state" in run.formats or "train_runtime" in run or "total_flos" in run
+        is_of_trl = run.kind in ("grpo", "preference", "sft") and "epoch" in run
+        return (self.trainer if is_of_trainer or is_of_trl else "") or self.how
 
 
 LOGGABLE: Mapping[str, Loggable] = {
     "loss": Loggable(
-        {
-            TRAINER: "logging_steps=1 logs the training loss at every step",
-            OTHER: "log loss.item() at every optimizer step",
-        }
+        "log loss.item() at every optimizer step", trainer="logging_steps=1 logs the training loss at every step"
     ),
     "grad_norm": Loggable(
-        {
-            TRAINER: "Transformers logs grad_norm by default since 4.38: update, and set logging_steps=1",
-            MEGATRON: "it stands on the iteration line as `grad norm` where clip_grad is above 0",
-            OTHER: "log what torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm) returns: the norm before "
-            "clipping (max_norm=inf clips nothing)",
-        }
+        "log what torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm) returns: the norm before "
+        "clipping (max_norm=inf clips nothing)",
+        trainer="Transformers logs grad_norm by default since 4.38: update, and set logging_steps=1",
+        megatron="it stands on the iteration line as `grad norm` where clip_grad is above 0",
     ),
     "learning_rate": Loggable(
-        {
-            TRAINER: "the Trainer logs learning_rate with the loss: keep its log_history (trainer_state.json)",
-            OTHER: "log scheduler.get_last_lr()[0], or optimizer.param_groups[0]['lr'], at every step",
-        }
+        "log scheduler.get_last_lr()[0], or optimizer.param_groups[0]['lr'], at every step",
+        trainer="the Trainer logs learning_rate with the loss: keep its log_history (trainer_state.json)",
     ),
     "eval_loss": Loggable(
-        {
-            TRAINER: "pass an eval_dataset and set eval_strategy='steps' with eval_steps (before 4.41 it was called "
-            "evaluation_strategy)",
-            MEGATRON: "set --eval-interval and --eval-iters",
-            OTHER: "measure the loss on held-out data every so often, in model.eval() and without gradients",
-        },
+        "measure the loss on held-out data every so often, in model.eval() and without gradients",
+        trainer="pass an eval_dataset and set eval_strategy='steps' with eval_steps (before 4.41 it was called "
+        "evaluation_strategy)",
+        megatron="set --eval-interval and --eval-iters",
         judges=(
             "eval_gap_grows",
             "eval_never_improves",
@@ -79,106 +78,79 @@ LOGGABLE: Mapping[str, Loggable] = {
         ),
     ),
     "eval_accuracy": Loggable(
-        {
-            TRAINER: "pass compute_metrics to the Trainer",
-            OTHER: "log a metric of quality on held-out data next to the evaluation loss",
-        },
-        ("supervised", "sft"),
+        "log a metric of quality on held-out data next to the evaluation loss",
+        trainer="pass compute_metrics to the Trainer",
+        kinds=("supervised", "sft"),
         judges=("eval_metric_constant",),
     ),
     "loss_scale": Loggable(
-        {
-            TRAINER: "in a callback log accelerator.scaler.get_scale(); DeepSpeed prints its loss scale itself",
-            MEGATRON: "it stands on the iteration line as `loss scale` in fp16 runs",
-            OTHER: "log scaler.get_scale() after scaler.update()",
-        },
+        "log scaler.get_scale() after scaler.update()",
+        trainer="in a callback log accelerator.scaler.get_scale(); DeepSpeed prints its loss scale itself",
+        megatron="it stands on the iteration line as `loss scale` in fp16 runs",
         judges=("steps_skipped", "loss_scale_falls"),
     ),
     "step_time": Loggable(
-        {
-            TRAINER: "in a callback log the time between on_step_begin and on_step_end",
-            MEGATRON: "it stands on the iteration line as `elapsed time per iteration (ms)`: keep these lines",
-            OTHER: "log the wall time of each step, measured after torch.cuda.synchronize()",
-        }
+        "log the wall time of each step, measured after torch.cuda.synchronize()",
+        trainer="in a callback log the time between on_step_begin and on_step_end",
+        megatron="it stands on the iteration line as `elapsed time per iteration (ms)`: keep these lines",
     ),
-    "data_time": Loggable(
-        {OTHER: "log the time that next(iterator) of the data loader takes, apart from the time of the step"}
-    ),
+    "data_time": Loggable("log the time that next(iterator) of the data loader takes, apart from the time of the step"),
     "memory": Loggable(
-        {
-            MEGATRON: "set --log-memory-to-tensorboard",
-            OTHER: "log torch.cuda.max_memory_allocated() and torch.cuda.max_memory_reserved() at every logging step",
-        }
+        "log torch.cuda.max_memory_allocated() and torch.cuda.max_memory_reserved() at every logging step",
+        megatron="set --log-memory-to-tensorboard",
     ),
-    "reward": Loggable({OTHER: "log the mean reward of each batch or episode"}, _POLICIES),
+    "reward": Loggable("log the mean reward of each batch or episode", kinds=_POLICIES),
     "entropy": Loggable(
-        {
-            TRAINER: "GRPOTrainer of a recent TRL logs entropy by itself: update",
-            OTHER: "log the mean entropy of the policy's distribution over actions or tokens",
-        },
-        _TEXT_POLICIES,
+        "log the mean entropy of the policy's distribution over actions or tokens",
+        trainer="GRPOTrainer of a recent TRL logs entropy by itself: update",
+        kinds=_TEXT_POLICIES,
     ),
     "kl": Loggable(
-        {
-            TRAINER: "GRPOTrainer logs kl only where beta is above 0: a small beta (0.001) makes it visible",
-            OTHER: "log the mean KL divergence of the policy from its reference",
-        },
-        _TEXT_POLICIES,
+        "log the mean KL divergence of the policy from its reference",
+        trainer="GRPOTrainer logs kl only where beta is above 0: a small beta (0.001) makes it visible",
+        kinds=_TEXT_POLICIES,
     ),
     "approx_kl": Loggable(
-        {OTHER: "log the mean of (ratio - 1) - log(ratio) between new and old policy at each update"}, ("ppo",)
+        "log the mean of (ratio - 1) - log(ratio) between new and old policy at each update", kinds=("ppo",)
     ),
     "clip_ratio": Loggable(
-        {
-            TRAINER: "GRPOTrainer logs clip_ratio/region_mean; it moves only with num_iterations above 1",
-            OTHER: "log the share of samples whose probability ratio lies outside the clipping range",
-        },
-        _POLICIES,
+        "log the share of samples whose probability ratio lies outside the clipping range",
+        trainer="GRPOTrainer logs clip_ratio/region_mean; it moves only with num_iterations above 1",
+        kinds=_POLICIES,
     ),
     "frac_reward_zero_std": Loggable(
-        {
-            TRAINER: "GRPOTrainer logs frac_reward_zero_std and reward_std; log_completions=True shows the answers "
-            "behind them",
-            OTHER: "log the standard deviation of the reward within each group, and the share of groups where it is 0",
-        },
-        ("grpo",),
+        "log the standard deviation of the reward within each group, and the share of groups where it is 0",
+        trainer="GRPOTrainer logs frac_reward_zero_std and reward_std; log_completions=True shows the answers "
+        "behind them",
+        kinds=("grpo",),
     ),
     "completion_length": Loggable(
-        {
-            TRAINER: "GRPOTrainer logs completions/mean_length; log_completions=True shows the answers themselves",
-            OTHER: "log the mean length of the completions in tokens, and some of the completions",
-        },
-        _TEXT_POLICIES,
+        "log the mean length of the completions in tokens, and some of the completions",
+        trainer="GRPOTrainer logs completions/mean_length; log_completions=True shows the answers themselves",
+        kinds=_TEXT_POLICIES,
     ),
     "completions/clipped_ratio": Loggable(
-        {
-            TRAINER: "GRPOTrainer logs completions/clipped_ratio; log_completions=True shows the answers themselves",
-            OTHER: "log the share of completions that reach the length limit without an end token",
-        },
-        _TEXT_POLICIES,
+        "log the share of completions that reach the length limit without an end token",
+        trainer="GRPOTrainer logs completions/clipped_ratio; log_completions=True shows the answers themselves",
+        kinds=_TEXT_POLICIES,
     ),
     "sampling/importance_sampling_ratio/min": Loggable(
-        {
-            TRAINER: "GRPOTrainer with use_vllm logs it where vllm_importance_sampling_correction is on",
-            OTHER: "log the smallest ratio of the probabilities of the sampled tokens: trainer over sampler",
-        },
-        ("grpo",),
+        "log the smallest ratio of the probabilities of the sampled tokens: trainer over sampler",
+        trainer="GRPOTrainer with use_vllm logs it where vllm_importance_sampling_correction is on",
+        kinds=("grpo",),
     ),
-    "value_loss": Loggable({OTHER: "log the loss of the value function apart from that of the policy"}, ("ppo", "rl")),
+    "value_loss": Loggable("log the loss of the value function apart from that of the policy", kinds=("ppo", "rl")),
     "rewards/chosen": Loggable(
-        {
-            TRAINER: "DPOTrainer logs rewards/chosen and rewards/rejected: keep its log_history (trainer_state.json)",
-            OTHER: "log beta times the log-ratio of policy to reference, for chosen and for rejected answers",
-        },
-        ("preference",),
+        "log beta times the log-ratio of policy to reference, for chosen and for rejected answers",
+        trainer="DPOTrainer logs rewards/chosen and rewards/rejected: keep its log_history (trainer_state.json)",
+        kinds=("preference",),
         judges=("dpo_logps_fall",),
     ),
     "rewards/margins": Loggable(
-        {OTHER: "log the mean of the implicit reward of the chosen answer minus that of the rejected one"},
-        ("preference",),
+        "log the mean of the implicit reward of the chosen answer minus that of the rejected one", kinds=("preference",)
     ),
     "rewards/accuracies": Loggable(
-        {OTHER: "log the share of pairs whose chosen answer has the higher implicit reward"}, ("preference",)
+        "log the share of pairs whose chosen answer has the higher implicit reward", kinds=("preference",)
     ),
 }
 """By canonical name. A metric that is not listed is never asked for."""
@@ -196,15 +168,6 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 CONFIGURATION = "configuration"
 """Stands for all settings where a run has none."""
 GIVE_SETTING = "put the configuration (JSON or YAML) next to the log, or name it (--config FILE, config=)"
-
-
-def framework(run: Run) -> str:
-    """Return the framework that wrote a log, as far as it shows."""
-    if "megatron" in run.formats:
-        return MEGATRON
-    if "hf_trainer_state" in run.formats or "train_runtime" in run or "total_flos" in run:
-        return TRAINER
-    return TRAINER if run.kind in ("grpo", "preference", "sft") and "epoch" in run else OTHER
 
 
 WITHOUT_A_NETWORK: Mapping[str, Mapping[str, str]] = {
@@ -233,7 +196,7 @@ def how_to_log(metric: str, run: Run) -> str | None:
     loggable = LOGGABLE.get(metric)
     if loggable is None or (loggable.kinds and run.kind not in loggable.kinds):
         return None
-    return loggable.how.get(framework(run), loggable.how[OTHER])
+    return loggable.for_run(run)
 
 
 # Which missing metric would have decided it? The one whose symptoms split the leading hypotheses best.
