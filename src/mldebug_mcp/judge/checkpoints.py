@@ -260,10 +260,8 @@ def _usual(run: Run) -> Metric:
         series = scores[0] if scores else reward
         if series is not None and len(series):
             return Metric(series.name, series, _improves_upwards(series.name, series), kind, is_authors=False)
-    losses, scores = (
-        known_series(evaluation_losses, run),
-        sorted(filter(_is_score, known_series(quality_metrics, run)), key=_rank),
-    )
+    losses = known_series(evaluation_losses, run)
+    scores = sorted(filter(_is_score, known_series(quality_metrics, run)), key=_rank)
     rewards = [series for series in run.with_role(Quantity.REWARD, phase="eval") if len(series.finite)]
     others = run.with_role(*_ELSE, phase="eval", parts=True)
     distances = run.with_role(Quantity.FID)  # never one of training
@@ -669,8 +667,6 @@ MOST_OF_LEAST_DISTANCE = 0.49
 MOST_RECORDS = 50
 """Training records whose median stands for a checkpoint, where only those tell how good it is. Chosen: by hand."""
 NAMED_BEST = "named the best one"
-
-
 _COUNTERS = ("global_step", "iter_num", "iteration", "step", "epoch", "num_updates", "completed_steps")
 
 

@@ -411,8 +411,6 @@ MOST_BITS = 4.0
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
           "adam_beta2")  # fmt: skip
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
-
-
 SIZES = ("hidden_size",)
 """Sizes of a model that are compared with what is usual."""
 SIZE_BITS = 3.0

@@ -168,8 +168,6 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 CONFIGURATION = "configuration"
 """Stands for all settings where a run has none."""
 GIVE_SETTING = "put the configuration (JSON or YAML) next to the log, or name it (--config FILE, config=)"
-
-
 WITHOUT_A_NETWORK: Mapping[str, Mapping[str, str]] = {
     "boosting": {
         "eval_loss": "give the training an evaluation set (`evals`, `eval_set` or `valid_sets`)",

@@ -45,7 +45,6 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
-    both_losses,
     columns_of,
     derived_fact,
     from_to,
@@ -284,10 +283,8 @@ def update_of_a_part_jumps(run: Run) -> Facts:
             at = int(np.argmax(part.value))
             before = part.value[:at]
             jumps.append(part.value[at] / median(before) if len(before) >= LEAST_PAIRS else 0.0)
-        most, steady = (
-            int(np.argmax(jumps)),
-            [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)],
-        )
+        most = int(np.argmax(jumps))
+        steady = [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)]
         if jumps[most] < TIMES_ITS_UPDATE or not steady:
             continue
         part, at = parts[most], int(np.argmax(parts[most].value))
@@ -327,10 +324,8 @@ def rows_of_a_batch_alike(run: Run) -> Facts:
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
     if rows < LEAST_ROWS or share.min() < 0 or share.max() > 1:
         return
-    inner, sides = (
-        share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE],
-        row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE)),
-    )
+    inner = share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE]
+    sides = row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE))
     before, after = sides[: len(inner)], sides[-len(inner) :]
     level = np.clip(inner, np.minimum(before, after), np.maximum(before, after))
     error = np.sqrt(np.maximum(level * (1 - level), 1 / rows) / rows)
@@ -469,8 +464,6 @@ MIN_GROWTH_RATIO = 3.0
 """Factor of the growth. Chosen."""
 SUM_GROWS = 1.5
 """The same of a norm that hardly scatters. Chosen: such a norm of fresh rows shrinks, or grows by less."""
-
-
 NEIGHBOURS_ALIKE = 0.05
 """Share of its level by which a norm differs from the record before. Chosen: sums of gradients have 0 to 0.05, and
 healthy norms that grow as much 0.1 and more."""
@@ -1122,8 +1115,6 @@ LEAST_ROW_NUMBERS = 10
 """Different numbers of a column that names rows. Chosen: workers, layers and tasks are fewer, and come in turn."""
 PASS_TOLERANCE = 0.02
 """Share of a pass by which a distance is off a whole number of them. Chosen: a last batch that is dropped."""
-
-
 _OF_ROWS = frozenset({
     "doc", "docs", "row", "rows", "cursor", "offset", "idx", "index", "sample", "samples", "example", "examples",
     "shard", "file", "line", "chunk", "chunks", "record", "ids", "id", "pos", "position",
@@ -1292,23 +1283,19 @@ _EASIER = {-1.0: Quantity.GRADIENT_NORM, 1.0: Quantity.ACCURACY}
 """What goes down, or up, where training gets easier at once."""
 
 
-def easier_after_evaluation(run: Run) -> Facts:
+@given_losses(RECORDS_BEFORE_EVENT + RECORDS_AFTER_EVENT, not_of=NOT_BY_LOSS)
+def easier_after_evaluation(run: Run, losses: Losses) -> Facts:
     """Yield that dropout made training harder up to the first evaluation, and no longer from there on.
 
     Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
     learning rate changes there, or where a model of language begins its second pass.
     """
-    losses, dropout = (
-        both_losses(run, RECORDS_BEFORE_EVENT + RECORDS_AFTER_EVENT, not_of=NOT_BY_LOSS),
-        run.setting("dropout"),
-    )
-    if losses is None or not dropout or dropout < MUCH_DROPOUT:
+    dropout = run.setting("dropout")
+    if not dropout or dropout < MUCH_DROPOUT:
         return
     loss, step, evaluated = losses[0], losses[1].step[0], losses[1].value[0]
-    before, after = (
-        loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:],
-        loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT],
-    )
+    before = loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:]
+    after = loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT]
     if (
         len(before) < RECORDS_BEFORE_EVENT
         or len(after) < RECORDS_AFTER_EVENT

@@ -1358,8 +1358,6 @@ _REPEATED = regex(
 """A setting that gives how many times the same rows are evaluated."""
 AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
-
-
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
 _TURN = regex(

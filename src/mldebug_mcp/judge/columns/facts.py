@@ -148,8 +148,6 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
 others are learnt; prompts are easier than answers; old samples make a policy look far off; the mean over ranks goes
 with the one that parts. They are shown, and count with the fact, once."""
-
-
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
     "empty_batches": ("loss_nonfinite", "loss_nonfinite_passes", "nonfinite_recurs"),
     "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),

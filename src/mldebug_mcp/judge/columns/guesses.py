@@ -104,8 +104,6 @@ _AT_MOST_ONE = (
 )  # fmt: skip
 OF_A_SHARE = 0.3
 """What another score reaches below one, so that the log has shares and no per cent. Chosen."""
-
-
 FAR_OUTSIDE = 0.05
 """How far below zero a score is wrong, and as a share of 100 how far above. Chosen: rounding goes less far."""
 MAX_PER_CENT = 100.0
@@ -763,8 +761,6 @@ def _unknown_in_samples(run: Run) -> Facts:
 TIMES_A_GUESS = 10.0
 """A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do
 not fit."""
-
-
 CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
 FEW_UNITS = 8.0

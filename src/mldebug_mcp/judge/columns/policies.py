@@ -150,8 +150,6 @@ def groups_alike(run: Run) -> Facts:
 HALF_THE_SPREAD = 0.5
 """Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
 for a proxy gains 0.7 and more."""
-
-
 _DIFFERENT = frozenset({"uniq", "unique", "distinct", "nunique", "different"})
 """Words for how many of the answers differ from all others."""
 MOST_ALIKE = 0.5
@@ -1050,8 +1048,6 @@ MIN_STALE_UPDATES = 16.0
 """Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
 FEW_EFFECTIVE = 0.5
 """Share of the samples that is effective, below which weights of a few rule. Chosen: fresh samples have nearly 1."""
-
-
 _OF_RATIOS = frozenset({"ratio", "ratios", "rho", "importance", "isratio"})
 PRINTED_ONE = 2e-3
 """How far a ratio is from 1 that is 1 but for its last digits. Chosen: for three printed ones."""

@@ -332,8 +332,6 @@ PART_ORDERED = 0.6
 """Rank correlation of the part with the step. Chosen, as the others."""
 LEAST_PART_RECORDS = 12
 """Records of the part and of the total. Chosen, as the others."""
-
-
 _MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage", "gan", "gen", "disc", "commit"})
 """Words of parts that a model pays for what it learns, or that an opponent makes: these rise in healthy runs."""
 
@@ -817,8 +815,6 @@ _CHANGES = frozenset({"delta", "deltas", "change", "changed", "moved", "update",
 """Words of what is logged of how far weights have moved since the record before."""
 _OF_NORMS = frozenset({"grad", "gradient", "gradients", "norm", "gnorm", "l2", "g"})
 """Words of a gradient norm beyond those of its part."""
-
-
 _OF_WEIGHT = frozenset({"weight", "bias", "linear", "fc"})
 """Words of a part that say nothing of where it is."""
 _NORMS = frozenset({"norm", "norms", "l2"})
@@ -1290,8 +1286,6 @@ MOST_MOVED = 0.005
 """Sum of the learning rates up to which weights hardly move. Chosen: new ones are 0.02 and more in size."""
 SMALL_NORM = 200.0
 """Norm of all weights of a small language model, at most. Chosen: those that people tune have more than 400."""
-
-
 SAME_NORM = 1e-3
 """Share by which the norm of all weights moves at most in a run that hardly moves them. Chosen: new weights that learn
 change it by some per cent."""
