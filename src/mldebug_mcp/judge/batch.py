@@ -258,7 +258,9 @@ def corpus_view(batch: Batch, corpus: CorpusCounts, overlap: Overlap) -> Corpus:
         stored=corpus.stored,
         last=[] if stream else _boundaries(batch, corpus.last),
         first=[] if stream else _boundaries(batch, corpus.first),
-        expected_ends=[_boundary(batch, end, _ended(corpus, end)) for end in sorted(batch.ends)],
+        expected_ends=[
+            _boundary(batch, end, corpus.occurs(end) if stream else corpus.last[end]) for end in sorted(batch.ends)
+        ],
         ids_never_used=None if size is None else size - int(np.count_nonzero(corpus.counts.counts[:size])),
         ids_outside=corpus.negative + (corpus.huge if size is None else corpus.occurs_from(size)),
         id_bands=_bands(corpus, limit),
@@ -285,10 +287,6 @@ def _documents(batch: Batch, corpus: CorpusCounts) -> int | None:
     if not corpus.is_stream:
         return corpus.documents
     return sum(corpus.occurs(end) for end in batch.ends) or None
-
-
-def _ended(corpus: CorpusCounts, end: int) -> int:
-    return corpus.occurs(end) if corpus.is_stream else corpus.last[end]
 
 
 def _boundaries(batch: Batch, counts: IdCounts) -> list[BoundaryToken]:

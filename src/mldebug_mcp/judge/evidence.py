@@ -235,10 +235,6 @@ def _norm_before_loss(run: Run) -> str:
     return f"{around}; gradients are {clipped}" if around and clipped else ""
 
 
-def _in_float32(run: Run) -> str:
-    return "it computes in float32 already" if run.facts.precision == "fp32" else ""
-
-
 def _precision(run: Run) -> str:
     precision = run.facts.precision
     scale = course_of(run["loss_scale"]) if "loss_scale" in run else None
@@ -264,7 +260,7 @@ _ANSWERS: Mapping[str, Answer] = {
     "fp16_overflow.1": _precision,
     "exploding_gradients.1": _norm_before_loss,
     "invalid_math.1": _last_before_nan,
-    "invalid_math.2": _in_float32,
+    "invalid_math.2": lambda run: "it computes in float32 already" if run.facts.precision == "fp32" else "",
 }
 """The checks of PLAYBOOK.md that only read what was logged or set."""
 SETTLED: Mapping[str, tuple[str, ...]] = {

@@ -399,9 +399,8 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
 
     If one of them is ahead, it is because it is more common, not because of this log.
     """
-    leading = [
-        cause for cause in ranked if cause.probability >= WHAT_TO_LOG_LEADING and _supporting_bits(cause) >= LEAST_FOR
-    ]
+    supported = [cause for cause in ranked if sum(bits for bits in cause.bits.values() if bits > 0) >= LEAST_FOR]
+    leading = [cause for cause in supported if cause.probability >= WHAT_TO_LOG_LEADING]
     return {
         cause.id: [
             other.id
@@ -411,10 +410,6 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
         for cause in leading
         if cause.id not in NO_FAULTS
     }
-
-
-def _supporting_bits(ranked: Ranked) -> float:
-    return sum(bits for bits in ranked.bits.values() if bits > 0)
 
 
 def _ties_distance(cause: Ranked, other: Ranked) -> float:

@@ -196,7 +196,9 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
     side = _side(batch, notes)
     if side is not None:
         arrays = _of_tokens(side, notes)
-    target = _classes(batch.classes, bool(batch.class_names)) if batch.classes is not None else _values(batch)
+    target: Array | None = next((batch.floats[name] for name in TARGETS if name in batch.floats), None)
+    if batch.classes is not None:  # the numbers of classes with names are arbitrary
+        target = np.unique(batch.classes, return_inverse=True)[1] if batch.class_names else batch.classes
     if target is not None:
         arrays["labels"] = target
     elif side is not None and "labels" not in arrays and any(name in TARGETS for name in batch.columns):
@@ -206,16 +208,6 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
         [PROBE_BATCH_MAX_ROWS, *(max(2, MAX_NUMBERS * len(array) // max(1, array.size)) for array in arrays.values())]
     )
     return ProbeBatch({name: array[:rows].tolist() for name, array in arrays.items()}, notes)
-
-
-def _classes(labels: Array, named: bool) -> Array:
-    """Return the class of each row from 0 up: the numbers of named ones are arbitrary."""
-    return np.asarray(np.unique(labels, return_inverse=True)[1]) if named else labels
-
-
-def _values(batch: Batch) -> Array | None:
-    """Return the numbers that a regression aims at."""
-    return next((batch.floats[name] for name in TARGETS if name in batch.floats), None)
 
 
 def _side(batch: Batch, notes: list[str]) -> Sequences | None:
@@ -527,7 +519,8 @@ def _bad_operation(operation: Operation | None) -> BadOperation | None:
     if operation is None:
         return None
     before = [
-        f"{frame.module or 'outside of modules'}: {frame.op}, largest {_size(frame.largest_out)}"
+        f"{frame.module or 'outside of modules'}: {frame.op}, largest "
+        f"{'nan' if frame.largest_out is None else figure(frame.largest_out)}"
         for frame in operation.frames
     ]
     direction = "backward" if operation.direction == "backward" else "forward"
@@ -539,10 +532,6 @@ def _bad_operation(operation: Operation | None) -> BadOperation | None:
         dtype=operation.dtype,
         before=before,
     )
-
-
-def _size(largest: float | None) -> str:
-    return "nan" if largest is None else figure(largest)
 
 
 ROW_IS_RIGHT = 0.99

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
-from mldebug_mcp.logs.run import Attempt, Ending, Message, Sibling, TextLine
+from mldebug_mcp.logs.run import Attempt, Ending, Sibling, TextLine
 from mldebug_mcp.logs.settings.settings import Setting, Value
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 from mldebug_mcp.models.diagnosis import CurveFact, DerivedFact, EventFact, QuantityFact, SettingFact, Sheet
@@ -156,7 +156,9 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
     events = [_as_stated(run, event, present) for event in events_of(run, names)]
-    facts = [*_jumps(run, events), *_sheet_events_resumes(run), *_not_finite_events(run, names), *_incidents(run)]
+    resumes = [EventFact.model_construct(step=step, text="resumed") for step in run.restarts[:MOST_STEPS]]
+    incidents = [EventFact.model_construct(step=each.step, text=each.text) for each in run.incidents[:MOST_EVENTS]]
+    facts = [*_jumps(run, events), *resumes, *_not_finite_events(run, names), *incidents]
     facts = _with_findings(run, facts, present)
     return sorted([*facts, *_text_lines(run, facts)], key=lambda event_fact: event_fact.step)
 
@@ -229,10 +231,6 @@ def _change_line(run: Run, change: Change) -> str:
     return f"{named(run[change.metric])} from about {figure(change.before)} to {figure(change.there)}{at} ({back})"
 
 
-def _sheet_events_resumes(run: Run) -> list[EventFact]:
-    return [EventFact.model_construct(step=step, text="resumed") for step in run.restarts[:MOST_STEPS]]
-
-
 def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
     """Return what the log says in words between its records: warnings first, then what stands near an event."""
     near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
@@ -247,12 +245,6 @@ def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
             step=text_line.step, text=f"line {text_line.line}: {shorten(text_line.text, LONGEST_MESSAGE)}"
         )
         for text_line in shown
-    ]
-
-
-def _incidents(run: Run) -> list[EventFact]:
-    return [
-        EventFact.model_construct(step=incident.step, text=incident.text) for incident in run.incidents[:MOST_EVENTS]
     ]
 
 
@@ -447,16 +439,13 @@ def _in_words(ending: Ending) -> str:
 def _messages(run: Run) -> list[str]:
     messages = [message for message in run.messages if message.severity != "noise"]
     shown = [
-        f"{message.place} ({message.severity}, after {_records_before(message)}): "
+        f"{message.place} ({message.severity}, after "
+        f"{counted(message.records_there if message.file else message.records, 'record')}): "
         f"{shorten(message.text, LONGEST_MESSAGE)}"
         for message in messages[:MOST_MESSAGES]
     ]
     more = [f"{len(messages) - len(shown)} more error lines"] if len(messages) > len(shown) else []
     return [*shown, *more]
-
-
-def _records_before(message: Message) -> str:
-    return counted(message.records_there if message.file else message.records, "record")
 
 
 def _siblings(run: Run) -> list[str]:
@@ -574,10 +563,9 @@ def quantity_facts(run: Run, findings: Sequence[Finding]) -> list[QuantityFact]:
     facts = []
     for group in _groups(run, shown):
         curves = {name: course for name in group if (course := course_of(run[name])) is not None}
+        is_of_parts = len(group) > MOST_ALIKE or len({_kind_of_part(run[name]) for name in group}) < len(group)
         if curves:
-            facts.append(
-                _summary_of_columns(run, curves, decides) if _is_group(run, group) else _line(run, curves, decides)
-            )
+            facts.append(_summary_of_columns(run, curves, decides) if is_of_parts else _line(run, curves, decides))
     return sorted(facts, key=lambda fact: _place(run[fact.name], fact, run.last_step))
 
 
@@ -612,10 +600,6 @@ def _kind_of_part(series: Series) -> str:
         return f"{role.quantity} {role.phase} {role.statistic}"
     bare = _DIGITS.sub("#", series.logged_as or series.name)
     return bare if bare != (series.logged_as or series.name) else f"={series.name}"
-
-
-def _is_group(run: Run, group: Collection[str]) -> bool:
-    return len(group) > MOST_ALIKE or len({_kind_of_part(run[name]) for name in group}) < len(group)
 
 
 def _place(series: Series, fact: QuantityFact, last: float) -> tuple[int, float]:

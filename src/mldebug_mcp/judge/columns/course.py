@@ -1800,18 +1800,15 @@ def rate_falls_before_milestones(run: Run) -> Facts:
     if np.any(steps > TOO_EARLY * expected):
         return
     times = ratio(float(expected[0] / steps[0]))
+    more = f" and at {', '.join(map(figure, steps[1:].tolist()))}" if len(steps) > 1 else ""
     yield derived_fact(
         "rate_falls_before_milestones",
-        f"{named(rate)} falls at {run.place(steps[0])}{_and_more(steps)}. The settings have it fall at "
+        f"{named(rate)} falls at {run.place(steps[0])}{more}. The settings have it fall at "
         f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
         "A scheduler that steps more often than its milestones count arrives early.",
         {"first": steps[0], "expected": expected[0], "planned": planned},
         at=steps[0],
     )
-
-
-def _and_more(steps: Floats) -> str:
-    return f" and at {', '.join(map(figure, steps[1:].tolist()))}" if len(steps) > 1 else ""
 
 
 def _planned(run: Run, planned: float) -> Iterator[float]:
@@ -1940,9 +1937,8 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     for series in run.series.values():
         column = series.finite
         words = set(pieces_of(series.name)) - PHASES.keys()
-        is_planned = bool(words) and any(
-            words <= (parts := set(pieces_of(key))) and parts & _PLANNED for key in _keys(run)
-        )
+        settings = (set(pieces_of(setting.key)) for setting in run.settings.values())
+        is_planned = bool(words) and any(words <= parts and parts & _PLANNED for parts in settings)
         if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
             continue
         changes = np.diff(column.value)
@@ -1971,7 +1967,3 @@ def _configured_stages(run: Run, loss: Series, rises: Floats) -> tuple[str, list
         begins.add(int(max(at, key=lambda index: float(rises[index]))))
         name = name or f"a stage of {setting.key} begins"
     return name, sorted(begins) if len(begins) < MOST_STAGES else []
-
-
-def _keys(run: Run) -> list[str]:
-    return [setting.key for setting in run.settings.values()]

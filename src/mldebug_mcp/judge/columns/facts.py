@@ -176,13 +176,10 @@ def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Findi
     """
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     return [
-        CauseEvidence(cause, bits, fact.text, "log", _question(fact.fact))
+        CauseEvidence(
+            cause, bits, fact.text, "log", question_of(_STATED_BY[fact.fact][0]) if fact.fact in _ADDS else fact.fact
+        )
         for fact in facts
         if fact.fact in _ADDS or present.isdisjoint(_STATED_BY.get(fact.fact, ()))
         for cause, bits in relation_weights().get(fact.fact, {}).items()
     ]
-
-
-def _question(fact: str) -> str:
-    """Return what a fact answers: the question of the symptom that says the same, else one of its own."""
-    return question_of(_STATED_BY[fact][0]) if fact in _ADDS else fact

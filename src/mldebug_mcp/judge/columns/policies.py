@@ -850,16 +850,14 @@ def _paid(run: Run) -> tuple[str, str] | None:
         return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS)
     both = [loss, run["eval_loss"].finite] if loss and "eval_loss" in run else []
-    if loss is None or not both or any(len(each) < MIN_SCORES or not _falls(each) for each in both):
+    if loss is None or not both or any(len(each) < MIN_SCORES for each in both):
+        return None
+    if not all(0 < median(tail(each)) <= LEFT_OF_LOSS * each.value[0] for each in both):
         return None
     return (
         "success_falls_with_loss",
         f"{' and '.join(f'{named(each)} to {figure(each.value[-1])}' for each in both)} fall",
     )
-
-
-def _falls(loss: Series) -> bool:
-    return 0 < median(tail(loss)) <= LEFT_OF_LOSS * float(loss.value[0])
 
 
 def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:

@@ -901,8 +901,8 @@ def part_with_gradient_stands_still(run: Run) -> Facts:
         head, _, own = (series.logged_as or name).rpartition("/")
         if head and len(series.finite) >= LEAST_STILL:
             groups.setdefault(head, {})[own] = series.finite
-    sizes = [head for head in groups if not _OF_SIZES.isdisjoint(pieces_of(head)) and _is_of_none(head, _OF_GRADIENTS)]
     slopes = [head for head in groups if not _OF_GRADIENTS.isdisjoint(pieces_of(head))]
+    sizes = [head for head in groups if not _OF_SIZES.isdisjoint(pieces_of(head)) and head not in slopes]
     for size, slope in product(sizes, slopes):
         shared = groups[size].keys() & groups[slope].keys()
         still = [own for own in sorted(shared) if not np.ptp(groups[size][own].value)]
@@ -936,10 +936,6 @@ def _shows_moves(still: Series) -> bool:
     """Say whether a size is written so finely that it would show a tenth of a move; zero shows any."""
     value = abs(float(still.value[0]))
     return value == 0 or _last_digit([value]) <= FINE_DIGIT_SHARE * MIN_NORM_MOVE_SHARE * value
-
-
-def _is_of_none(head: str, words: frozenset[str]) -> bool:
-    return words.isdisjoint(pieces_of(head))
 
 
 def _is_new(run: Run, still: Series, moving: Floats) -> bool:

@@ -575,10 +575,6 @@ _COUNTERPART = (
 )
 
 
-def _dimensions(found: re.Match[str]) -> tuple[str, ...]:
-    return tuple(re.findall(r"\d+|None|-1", found[1] or found[2]))
-
-
 def _shape_text(shape: tuple[str, ...]) -> str:
     return f"[{', '.join(shape)}]"
 
@@ -706,7 +702,7 @@ _RELATION = (
 def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     text = found.string
     shapes = [
-        _dimensions(shape_match)
+        tuple(re.findall(r"\d+|None|-1", shape_match[1] or shape_match[2]))
         for shape_match in _SHAPE.finditer(text)
         if not _NO_SHAPE.search(text[max(0, shape_match.start() - 24) : shape_match.start()])
     ]
