@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import at_common_steps, noise, noise_on_slope
+from mldebug_mcp.checks.curve import at_common_steps, noise, noise_on_slope, true_at_end
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
 from mldebug_mcp.checks.run.loss_events import find_spikes
@@ -304,7 +303,7 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     end, other_end = median(level[last]), median(other[last])
     ends = _ends(end, other_end, float(other[known[0]]), better)
     if not starts and ends in ("worse", "better") and apart[last].all():
-        starts = [_departure_index(apart[known])]  # of few records, or late
+        starts = [len(known) - true_at_end(apart[known])]  # of few records, or late
     if not starts:
         return None
     at, before = int(known[starts[0]]), int(known[max(0, starts[0] - 1)])
@@ -331,12 +330,6 @@ def _ends(end: float, reference: float, start: float, better: int) -> Literal["w
     if abs(lead) <= MIN_WORSE_RESULT_SHARE * max(abs(reference), abs(start - reference)):
         return "alike"
     return "worse" if lead > 0 else "better"
-
-
-def _departure_index(apart: NDArray[np.bool_]) -> int:
-    """Return the index since which all are apart."""
-    together = np.flatnonzero(~apart)
-    return int(together[-1]) + 1 if len(together) else 0
 
 
 def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:

@@ -87,8 +87,7 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
         is_share = series.role is not None and series.role.quantity not in LOSSES
         if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
             continue
-        same = np.flatnonzero(series.value != series.value[-1])
-        since = 0 if not len(same) else int(same[-1]) + 1
+        since = len(series) - true_at_end(series.value == series.value[-1])
         step = series.step[since]
         moving = loss.value[loss.step >= step]
         if (
@@ -1692,8 +1691,7 @@ def rate_at_floor_at_once(run: Run) -> Facts:
     if not peak or rate is None or plan is None or shape_of(run) is Shape.CONSTANT or run.resumes:
         return
     floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), None)
-    above = np.flatnonzero(rate.value > AT_FLOOR * (floor or 0.0))
-    since = int(above[-1]) + 1 if len(above) else 0
+    since = len(rate) - true_at_end(~(rate.value > AT_FLOOR * (floor or 0.0)))
     if floor is None or len(rate) - since < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
         return
     step = rate.step[since]

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import aligned, at_common_steps
+from mldebug_mcp.checks.curve import aligned, at_common_steps, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -190,9 +190,8 @@ def _rests_at(series: Series, bound: float) -> bool:
 
 def _step_near_bound(series: Series, bound: float) -> float:
     """Return the step from which a column stays near a bound."""
-    away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE)
-    first = 0 if not len(away) else min(int(away[-1]) + 1, len(series) - 1)
-    return float(series.step[first])
+    stays = true_at_end(~(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE))
+    return float(series.step[-max(1, stays)])
 
 
 def loss_of_guess(share: float, classes: int = 2) -> float:
