@@ -22,6 +22,7 @@ from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.columns import logged
 from mldebug_mcp.judge.columns.facts import FOLLOWS_FROM
 from mldebug_mcp.judge.next_steps import BITS, Outcome
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
@@ -104,9 +105,8 @@ def _with_answer(step: NextStep, answer: str) -> NextStep:
 
 
 def _lowest_evaluation(run: Run) -> str:
-    if "eval_loss" not in run or not len(run["eval_loss"].finite):
+    if (evaluation := logged(run, "eval_loss")) is None:
         return ""
-    evaluation = run["eval_loss"].finite
     at = int(evaluation.value.argmin())
     passes = passes_at(run, evaluation.step[at : at + 1])
     after_passes = "" if passes is None else f", after {figure(passes[0])} passes over the data"
@@ -163,27 +163,27 @@ def _peak_and_usual(run: Run) -> str:
 
 
 def _first_and_guess(run: Run) -> str:
-    uniform = uniform_loss(run)
-    if uniform is None or "loss" not in run or not len(run["loss"].finite):
+    uniform, loss = uniform_loss(run), logged(run, "loss")
+    if uniform is None or loss is None:
         return ""
-    first = float(run["loss"].finite.value[0])
+    first = float(loss.value[0])
     return f"the first loss is {figure(first)}, {figure(first / uniform)} times that of a uniform guess"
 
 
 def _end_and_guess(run: Run) -> str:
-    uniform = uniform_loss(run)
-    if uniform is None or "loss" not in run or not len(run["loss"].finite):
+    uniform, loss = uniform_loss(run), logged(run, "loss")
+    if uniform is None or loss is None:
         return ""
-    return f"the loss ends at {figure(end_level(run['loss'].finite.value))}; a uniform guess has {figure(uniform)}"
+    return f"the loss ends at {figure(end_level(loss.value))}; a uniform guess has {figure(uniform)}"
 
 
 def _norm_and_clip(run: Run) -> str:
-    clip = run.facts.clip
-    if clip is None or "grad_norm" not in run or not len(run["grad_norm"].finite):
+    clip, norm = run.facts.clip, logged(run, "grad_norm")
+    if clip is None or norm is None:
         return ""
-    norm = run["grad_norm"].finite.value
-    above = float((norm > clip).mean())
-    return f"the median norm is {figure(median(norm))}, clipped at {figure(clip)}; {above:.0%} of the records lie above"
+    above = float((norm.value > clip).mean())
+    middle = figure(median(norm.value))
+    return f"the median norm is {middle}, clipped at {figure(clip)}; {above:.0%} of the records lie above"
 
 
 def _betas(run: Run) -> str:
@@ -205,9 +205,10 @@ def _batch(run: Run) -> str:
 
 
 def _both_ends(run: Run) -> str:
-    if not all(name in run and len(run[name].finite) for name in ("loss", "eval_loss")):
+    loss, evaluation = logged(run, "loss"), logged(run, "eval_loss")
+    if loss is None or evaluation is None:
         return ""
-    ends = [figure(end_level(run[name].finite.value)) for name in ("loss", "eval_loss")]
+    ends = figure(end_level(loss.value)), figure(end_level(evaluation.value))
     return f"training loss ends at {ends[0]}, evaluation loss at {ends[1]}"
 
 

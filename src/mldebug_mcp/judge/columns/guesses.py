@@ -321,7 +321,8 @@ def data_floor(run: Run, loss: Series) -> Facts:
     """Yield how the loss of evaluation ends at the least that the log says any model of the data can have."""
     set_to = run.setting("loss_floor")
     floor, source = (set_to, "the entropy of the data") if set_to else _floor_of_best(run)
-    if not floor or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
+    evaluation = logged(run, "eval_loss")
+    if not floor or evaluation is None:
         return
     start, end = loss.value[0], evaluation.value[-1]
     text = f"{named(evaluation)} ends at {figure(end)}, and {source} is {figure(floor)} by the log."

@@ -1228,7 +1228,7 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     if not spacing or not kept_in or "mix" in kept_in or not gradients or not norms or not is_plain:
         return
     gradient, rates = gradients[0], np.full(len(gradients[0]), run.facts.schedule.peak or 0.0)
-    if "learning_rate" in run and len(rate := run["learning_rate"].finite):
+    if (rate := logged(run, "learning_rate")) is not None:
         rates = np.interp(gradient.step, rate.step, rate.value)
     lengths = rates * np.minimum(gradient.value, clip)
     moved = median(lengths) / median(norms[0].value)
