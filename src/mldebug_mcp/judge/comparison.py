@@ -22,6 +22,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
 from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.logs.settings.settings import POLICIES
 from mldebug_mcp.models import Comparison, Parting, SettingDifference, SharedJump
 
 # Which causes a setting suggests that is not as it usually is: in good runs, in siblings, or in a reference run.
@@ -88,8 +89,6 @@ MIN_WORSE_RESULT_SHARE = 0.05
 Chosen: two seeds of one recipe differ by about a percent. What was gained counts, since losses near zero differ by
 large shares that mean little.
 """
-OF_POLICIES = ("rl", "grpo", "ppo")
-"""Kinds of run whose losses are no results."""
 MAX_SETTINGS = 40
 MAX_JUMPS = 5
 """Jumps that are compared. Chosen: the highest say most."""
@@ -195,7 +194,7 @@ def _better(run: Run, name: str) -> int:
     if improves_upwards(run[name]):
         return +1
     lower = quantity.lower_is_better or quantity in {Quantity.PERPLEXITY, Quantity.BITS}
-    return -1 if lower or (quantity is Quantity.LOSS and run.kind not in OF_POLICIES) else 0
+    return -1 if lower or (quantity is Quantity.LOSS and run.kind not in POLICIES) else 0
 
 
 def settings_with_rate(run: Run) -> Mapping[str, Scalar]:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.checks.check import not_logged_by
+from mldebug_mcp.checks.policies import TEXT_POLICIES
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.causes import learner_of
 from mldebug_mcp.judge.next_steps import Likelihood, Worth
 from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.settings.settings import POLICIES
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 
 # How to log a metric: the one table of what a run can be told to log, for which kinds of run, and how.
 #
 # The names of settings are those that the documentation of Transformers, TRL, Megatron-LM and PyTorch gives.
-
-
-_POLICIES = ("grpo", "ppo", "rl")
-_TEXT_POLICIES = ("grpo", "ppo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Loggable:
     how: str
     trainer: str = ""
     megatron: str = ""
-    kinds: tuple[str, ...] = ()
+    kinds: Collection[str] = ()
     judges: tuple[str, ...] = ()
 
     def for_run(self, run: Run) -> str:
@@ -99,16 +97,16 @@ LOGGABLE: Mapping[str, Loggable] = {
         "log torch.cuda.max_memory_allocated() and torch.cuda.max_memory_reserved() at every logging step",
         megatron="set --log-memory-to-tensorboard",
     ),
-    "reward": Loggable("log the mean reward of each batch or episode", kinds=_POLICIES),
+    "reward": Loggable("log the mean reward of each batch or episode", kinds=POLICIES),
     "entropy": Loggable(
         "log the mean entropy of the policy's distribution over actions or tokens",
         trainer="GRPOTrainer of a recent TRL logs entropy by itself: update",
-        kinds=_TEXT_POLICIES,
+        kinds=TEXT_POLICIES,
     ),
     "kl": Loggable(
         "log the mean KL divergence of the policy from its reference",
         trainer="GRPOTrainer logs kl only where beta is above 0: a small beta (0.001) makes it visible",
-        kinds=_TEXT_POLICIES,
+        kinds=TEXT_POLICIES,
     ),
     "approx_kl": Loggable(
         "log the mean of (ratio - 1) - log(ratio) between new and old policy at each update", kinds=("ppo",)
@@ -116,7 +114,7 @@ LOGGABLE: Mapping[str, Loggable] = {
     "clip_ratio": Loggable(
         "log the share of samples whose probability ratio lies outside the clipping range",
         trainer="GRPOTrainer logs clip_ratio/region_mean; it moves only with num_iterations above 1",
-        kinds=_POLICIES,
+        kinds=POLICIES,
     ),
     "frac_reward_zero_std": Loggable(
         "log the standard deviation of the reward within each group, and the share of groups where it is 0",
@@ -127,12 +125,12 @@ LOGGABLE: Mapping[str, Loggable] = {
     "completion_length": Loggable(
         "log the mean length of the completions in tokens, and some of the completions",
         trainer="GRPOTrainer logs completions/mean_length; log_completions=True shows the answers themselves",
-        kinds=_TEXT_POLICIES,
+        kinds=TEXT_POLICIES,
     ),
     "completions/clipped_ratio": Loggable(
         "log the share of completions that reach the length limit without an end token",
         trainer="GRPOTrainer logs completions/clipped_ratio; log_completions=True shows the answers themselves",
-        kinds=_TEXT_POLICIES,
+        kinds=TEXT_POLICIES,
     ),
     "sampling/importance_sampling_ratio/min": Loggable(
         "log the smallest ratio of the probabilities of the sampled tokens: trainer over sampler",
