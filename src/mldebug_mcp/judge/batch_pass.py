@@ -528,6 +528,8 @@ MAX_ROW_KEYS = 16_000_000
 """Keys of rows that are kept. More are thinned by their hash, the same ones everywhere."""
 MAX_ANCHORS = 4_000_000
 """Anchors of rows that are kept. More are thinned by their hash, the same ones everywhere."""
+MOST_HALVINGS = 16
+"""How often the lists are halved at most: by so many bits a passage is known by its anchor alone."""
 MANY_PIECES = 1000
 """Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
 ANCHOR_BITS = 3
@@ -557,161 +559,145 @@ ANCHOR_PART = np.uint64(0xFFFF_0000_0000_0000)
 """The bits of a passage's hash that are those of its anchor, by which passages are thinned."""
 
 
-class Passages:
-    """Hashes of the passages seen so far, each with the number of its row."""
+class Thinned:
+    """Hashes in the order of the file, each with the number of its row.
 
-    def __init__(self) -> None:
-        self.hashes: list[Hashes] = []
-        self.owners: list[Ints] = []
+    Where they are more than `most`, a half of them is kept by the hash itself, the same ones everywhere, and so on.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._hashes: list[Hashes] = []
+        self._owners: list[Ints] = []
         self.level = 0
+        """How often they were halved."""
 
-    def add(self, side: Sequences, anchors: Hashes, places: Ints) -> None:
-        """Take the passages of a side that begin at these anchors; runs of the same token are none."""
-        flat, (_, stop) = side.ids.flat, side.bounds
-        if self.level:
-            thin = anchors >> np.uint64(64 - self.level) == 0
-            anchors, places = anchors[thin], places[thin]
-        row = side.ids.row_of(places)
-        inside = (places + PASSAGE_TOKENS <= stop[row]) & (flat[places] != flat[np.minimum(places + 1, len(flat) - 1)])
-        anchors, places, row = anchors[inside], places[inside], row[inside]
-        value = anchors.copy()
-        for step in range(ANCHOR_TOKENS, PASSAGE_TOKENS):
-            value = (value ^ flat[places + step].astype(np.uint64)) * _FACTORS[step % len(_FACTORS)]
-            value ^= value >> np.uint64(29)
-        value *= np.uint64(0x9E3779B97F4A7C15)
-        self.hashes.append((anchors & ANCHOR_PART) | (value & ~ANCHOR_PART))
-        self.owners.append(side.numbers[row])
-        self._thin()
+    @property
+    def hashes(self) -> Hashes:
+        """The hashes that are kept."""
+        return np.concatenate([np.empty(0, np.uint64), *self._hashes])
 
-    def merge(self, later: Passages) -> None:
-        """Take the passages that were seen further on in the file."""
-        self.hashes += later.hashes
-        self.owners += later.owners
-        self._thin(max(self.level, later.level))
+    @property
+    def owners(self) -> Ints:
+        """The number of the row of each."""
+        return _joined(self._owners)
 
-    def _thin(self, level: int = 0) -> None:
-        while self.level < level or (sum(map(len, self.hashes)) > MAX_PASSAGES and self.level < 16):
-            self.level += 1
-            kept = [hashes >> np.uint64(64 - self.level) == 0 for hashes in self.hashes]
-            self.hashes = [hashes[use] for hashes, use in zip(self.hashes, kept, strict=True)]
-            self.owners = [owners[use] for owners, use in zip(self.owners, kept, strict=True)]
-        if len(self.hashes) > MANY_PIECES:
-            self.hashes, self.owners = [_hashes(self.hashes)], [_joined(self.owners)]
+    def keeps(self, hashes: Hashes) -> Bools:
+        """Say of hashes whether they are among those that are kept."""
+        return hashes >> np.uint64(64 - self.level) == 0 if self.level else np.ones(len(hashes), np.bool_)
 
-    def repeated(self, besides: Ints) -> tuple[int, int, Ints]:
-        """Return how many passages there are, how many repeat an earlier one, and an example of two rows.
+    def add(self, hashes: Hashes, owners: Ints) -> None:
+        """Take the hashes of a piece."""
+        kept = self.keeps(hashes)
+        self._hashes.append(hashes[kept])
+        self._owners.append(owners[kept])
+        while sum(map(len, self._hashes)) > self._most and self.level < MOST_HALVINGS:
+            self._thin_to(self.level + 1)
+        if len(self._hashes) > MANY_PIECES:
+            self._hashes, self._owners = [self.hashes], [self.owners]
 
-        The numbers of rows that were found to be copies are given as `besides`, and left out.
-        """
-        hashes, owners = _hashes(self.hashes), _joined(self.owners)
-        if len(besides):
-            kept = ~np.isin(owners, besides)
-            hashes, owners = hashes[kept], owners[kept]
-        pairs = _first_of_same(owners, hashes.view(np.int64))
-        return len(hashes), len(pairs), pairs[:1]
+    def merge(self, later: Thinned) -> None:
+        """Take the hashes that were seen further on in the file."""
+        self._thin_to(max(self.level, later.level))
+        for hashes, owners in zip(later._hashes, later._owners, strict=True):
+            self.add(hashes, owners)
 
-    def shared(self, other: Passages) -> tuple[int, int]:
-        """Return how many passages the other set has, of those that both could keep, and how many of them are here."""
-        here, there = _hashes(self.hashes), _hashes(other.hashes)
-        if self.level > other.level:
-            there = there[there >> np.uint64(64 - self.level) == 0]
-        if not len(here):
-            return len(there), 0
-        here = np.sort(here)  # much faster than numpy's own search for members, which makes a table of their hashes
-        there = np.sort(there)
-        place = np.minimum(np.searchsorted(here, there), len(here) - 1)
-        return len(there), int((here[place] == there).sum())
+    def _thin_to(self, level: int) -> None:
+        self.level = level
+        kept = [self.keeps(hashes) for hashes in self._hashes]
+        self._hashes = [hashes[use] for hashes, use in zip(self._hashes, kept, strict=True)]
+        self._owners = [owners[use] for owners, use in zip(self._owners, kept, strict=True)]
+
+
+def passages_at(side: Sequences, anchors: Hashes, places: Ints) -> tuple[Hashes, Ints]:
+    """Return the passages of a side that begin at these anchors, and their rows; runs of the same token are none."""
+    flat, (_, stop) = side.ids.flat, side.bounds
+    row = side.ids.row_of(places)
+    inside = (places + PASSAGE_TOKENS <= stop[row]) & (flat[places] != flat[np.minimum(places + 1, len(flat) - 1)])
+    anchors, places, row = anchors[inside], places[inside], row[inside]
+    value = anchors.copy()
+    for step in range(ANCHOR_TOKENS, PASSAGE_TOKENS):
+        value = (value ^ flat[places + step].astype(np.uint64)) * _FACTORS[step % len(_FACTORS)]
+        value ^= value >> np.uint64(29)
+    value *= np.uint64(0x9E3779B97F4A7C15)
+    return (anchors & ANCHOR_PART) | (value & ~ANCHOR_PART), side.numbers[row]
+
+
+def repeated_passages(passages: Thinned, besides: Ints) -> tuple[int, int, Ints]:
+    """Return how many passages there are, how many repeat an earlier one, and an example of two rows.
+
+    The numbers of rows that were found to be copies are given as `besides`, and left out.
+    """
+    hashes, owners = passages.hashes, passages.owners
+    if len(besides):
+        kept = ~np.isin(owners, besides)
+        hashes, owners = hashes[kept], owners[kept]
+    pairs = _first_of_same(owners, hashes)
+    return len(hashes), len(pairs), pairs[:1]
+
+
+def shared_passages(passages: Thinned, other: Thinned) -> tuple[int, int]:
+    """Return how many passages the other set has, of those that both could keep, and how many of them are here."""
+    there = other.hashes[passages.keeps(other.hashes)]
+    here = np.sort(passages.hashes)  # much faster than numpy's own search for members, which makes a table of hashes
+    there = np.sort(there)
+    if not len(here):
+        return len(there), 0
+    place = np.minimum(np.searchsorted(here, there), len(here) - 1)
+    return len(there), int((here[place] == there).sum())
 
 
 class Fingerprints:
-    """Keys and anchors of the rows seen so far."""
+    """Keys, anchors and passages of the rows seen so far."""
 
     def __init__(self) -> None:
         self.rows = 0
-        self._numbers: list[Ints] = []
-        self._keys: list[Ints] = []
-        self._anchors: list[Hashes] = []
-        self._owners: list[Ints] = []
-        self._thin_keys = self._thin_anchors = 0
-        self.passages = Passages()
+        self.keys, self.anchors = Thinned(MAX_ROW_KEYS), Thinned(MAX_ANCHORS)
+        self.passages = Thinned(MAX_PASSAGES)
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a piece."""
         self.rows += batch.rows
         numbers, keys = row_keys(batch)
-        kept = keys & ((1 << self._thin_keys) - 1) == 0
-        self._numbers.append(numbers[kept])
-        self._keys.append(keys[kept])
+        self.keys.add(keys.view(np.uint64), numbers)
         main = next((side for side in batch.sides if side.name != "prompt"), None)
-        if main is not None:
-            anchors, places = anchors_of(main)
-            if batch.is_corpus:
-                self.passages.add(main, anchors, places)
-            owners = main.numbers[main.ids.row_of(places)]
-            thin = anchors >> np.uint64(64 - self._thin_anchors) == 0 if self._thin_anchors else slice(None)
-            self._anchors.append(anchors[thin])
-            self._owners.append(owners[thin])
-        self._thin()
+        if main is None:
+            return
+        anchors, places = anchors_of(main)
+        if batch.is_corpus:
+            kept = self.passages.keeps(anchors)
+            self.passages.add(*passages_at(main, anchors[kept], places[kept]))
+        self.anchors.add(anchors, main.numbers[main.ids.row_of(places)])
 
     def merge(self, later: Fingerprints) -> None:
         """Take the rows that were seen further on in the file."""
         self.rows += later.rows
-        self._numbers += later._numbers
-        self._keys += later._keys
-        self._anchors += later._anchors
-        self._owners += later._owners
+        self.keys.merge(later.keys)
+        self.anchors.merge(later.anchors)
         self.passages.merge(later.passages)
-        if later._thin_keys != self._thin_keys:
-            self._thin_keys_to(max(self._thin_keys, later._thin_keys))
-        if later._thin_anchors != self._thin_anchors:
-            self._thin_anchors_to(max(self._thin_anchors, later._thin_anchors))
-        self._thin()
-
-    def _thin(self) -> None:
-        while sum(map(len, self._keys)) > MAX_ROW_KEYS:
-            self._thin_keys_to(self._thin_keys + 1)
-        while sum(map(len, self._anchors)) > MAX_ANCHORS:
-            self._thin_anchors_to(self._thin_anchors + 1)
-        if len(self._keys) > MANY_PIECES:
-            self._numbers, self._keys = [_joined(self._numbers)], [_joined(self._keys)]
-            self._owners, self._anchors = [_joined(self._owners)], [_hashes(self._anchors)]
-
-    def _thin_keys_to(self, level: int) -> None:
-        self._thin_keys = level
-        kept = [keys & ((1 << level) - 1) == 0 for keys in self._keys]
-        self._keys = [keys[use] for keys, use in zip(self._keys, kept, strict=True)]
-        self._numbers = [numbers[use] for numbers, use in zip(self._numbers, kept, strict=True)]
-
-    def _thin_anchors_to(self, level: int) -> None:
-        self._thin_anchors = level
-        few = [anchors >> np.uint64(64 - level) == 0 for anchors in self._anchors]
-        self._anchors = [anchors[use] for anchors, use in zip(self._anchors, few, strict=True)]
-        self._owners = [owners[use] for owners, use in zip(self._owners, few, strict=True)]
 
     @property
     def thinned(self) -> bool:
         """Whether only part of the rows could be compared."""
-        return bool(self._thin_keys or self._thin_anchors)
+        return bool(self.keys.level or self.anchors.level)
 
     def overlap(self, other: Fingerprints | None = None, path: str = "") -> Overlap:
         """Return what the rows share with each other, and with another data set's."""
         checkpoint(f"comparing {self.rows:,} rows")
-        numbers, keys = _joined(self._numbers), _joined(self._keys)
+        numbers, keys = self.keys.owners, self.keys.hashes
         exact = _first_of_same(numbers, keys)
-        owners, anchors = _joined(self._owners), _hashes(self._anchors)
+        owners, anchors = self.anchors.owners, self.anchors.hashes
         near = _similar_pairs(anchors, owners)
         near = near[~np.isin(near[:, 0], exact[:, 0])]
-        passages, repeated, example = self.passages.repeated(exact[:, 0])
+        passages, repeated, example = repeated_passages(self.passages, exact[:, 0])
         within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
         if other is None:
             return within
         checkpoint(f"comparing with {other.rows:,} other rows")
-        there, keys_there = _joined(other._numbers), _joined(other._keys)
-        same = _pairs_of_same(numbers, keys, there, keys_there)
-        their_anchors = _hashes(other._anchors)
-        around = _near_across(anchors, owners, their_anchors, _joined(other._owners))
+        same = _pairs_of_same(numbers, keys, other.keys.owners, other.keys.hashes)
+        around = _near_across(anchors, owners, other.anchors.hashes, other.anchors.owners)
         around = around[~np.isin(around[:, 1], same[:, 1])]
-        theirs, shared = self.passages.shared(other.passages)
+        theirs, shared = shared_passages(self.passages, other.passages)
         return replace(
             within, against=path, against_rows=other.rows, against_exact=same, against_near=around,
             against_passages=theirs, against_shared=shared,
@@ -745,11 +731,7 @@ def _joined(parts: Iterable[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _hashes(parts: Iterable[Hashes]) -> Hashes:
-    return np.concatenate([np.empty(0, np.uint64), *parts])
-
-
-def _first_of_same(numbers: Ints, keys: Ints) -> Ints:
+def _first_of_same(numbers: Ints, keys: Hashes) -> Ints:
     """Return pairs of a row and the first row with the same key."""
     if not len(keys):
         return np.empty((0, 2), np.int64)
@@ -761,13 +743,13 @@ def _first_of_same(numbers: Ints, keys: Ints) -> Ints:
     return pairs[np.argsort(pairs[:, 0])]
 
 
-def _pairs_of_same(numbers: Ints, keys: Ints, there: Ints, keys_there: Ints) -> Ints:
+def _pairs_of_same(numbers: Ints, keys: Hashes, there: Ints, keys_there: Hashes) -> Ints:
     """Return pairs of a row here and each row there that has its key."""
     here, found = _first_with_key(keys, keys_there)
     return np.stack([numbers[here], there[found]], axis=1)
 
 
-def _first_with_key(keys: Ints | Hashes, wanted: Ints | Hashes) -> tuple[Ints, Bools]:
+def _first_with_key(keys: Hashes, wanted: Hashes) -> tuple[Ints, Bools]:
     """Return the place of the first key that equals each wanted one that is there, and which of those are."""
     if not len(keys):
         return np.empty(0, np.int64), np.zeros(len(wanted), np.bool_)
