@@ -544,10 +544,8 @@ MAX_LINES_MISCOUNTED = 3
 """Lines by which a reader may have miscounted. Chosen."""
 
 
-class NamedFault(BaseModel):
+class NamedFault(_Part):
     """A finding in a reply."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     line: int = Field(ge=1)
     code: str = Field(min_length=1, max_length=2_000)
@@ -558,10 +556,8 @@ class NamedFault(BaseModel):
     fix: str = Field("", max_length=MAX_SENTENCE_CHARACTERS)
 
 
-class _Reply(BaseModel):
+class _Reply(_Part):
     """What a reader replied about a script."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     findings: tuple[NamedFault, ...] = Field(max_length=MAX_FINDINGS)
 
