@@ -212,7 +212,7 @@ class Outcome:
     points: int = 1
     settled: bool = False
     not_for: tuple[str, ...] = ()
-    see: Detector | None = None
+    see: Callable[..., Evidence | None] | None = None
     severity: Severity = "info"
     why: str = ""
     fix: str = ""
@@ -307,7 +307,7 @@ class Symptom:
     @property
     def needs(self) -> tuple[str, ...]:
         """Metrics without which it cannot be judged."""
-        return (*self.question.needs, *self.outcome.needs)
+        return tuple(dict.fromkeys((*self.question.needs, *self.outcome.needs)))
 
     @property
     def points(self) -> int:
@@ -688,7 +688,7 @@ def _answer_of(
 
 
 def outcome_of(
-    see: Callable[..., object],
+    see: Callable[..., Evidence | None],
     background: float = DEFAULT_BACKGROUND,
     *sources: str,
     needs: tuple[str, ...] = (),
@@ -697,55 +697,41 @@ def outcome_of(
     instead: tuple[str, ...] = (),
     as_chosen: bool = False,
     points: int = 1,
-) -> Outcome:
-    """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
-    return Outcome(see.__name__, see.__doc__ or "", background, sources, of, needs, follows, instead, as_chosen, points)
-
-
-def reading(
-    read: Detector,
-    *,
-    needs: tuple[str, ...] = (),
-    sources: tuple[str, ...] = (),
-    points: int = 1,
     settled: bool = False,
     not_for: tuple[str, ...] = (),
-    background: float = DEFAULT_BACKGROUND,
-    follows: tuple[str, ...] = (),
-    instead: tuple[str, ...] = (),
-    as_chosen: bool = False,
 ) -> Outcome:
-    """Return the outcome of its name that a function sees, whose documentation is its own; see `symptom`."""
-    outcome = outcome_of(
-        read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
-    )
-    return replace(outcome, settled=settled, not_for=not_for, see=read)
+    """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
+    name, doc = see.__name__, see.__doc__ or ""
+    given = (background, sources, of, needs, follows, instead, as_chosen, points, settled, not_for)
+    return Outcome(name, doc, *given, see=see)
 
 
 def ask_in_turn(
     name: str,
-    *readings: Outcome,
+    *outcomes: Outcome,
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     not_for: tuple[str, ...] = (),
     whole: bool = False,
 ) -> None:
-    """Register the question of a name that tries its readings in their order; see `symptom` for the other fields.
+    """Register the question of a name that tries its outcomes in their order; see `symptom` for the other fields.
 
-    What a healthy run shows of each is chosen, and counted anew by the fit, but for readings that are `as_chosen`.
+    What a healthy run shows of each is chosen, and counted anew by the fit, but for outcomes that are `as_chosen`. An
+    outcome without needs of its own has those of its question.
     """
+    tried = tuple(replace(outcome, needs=outcome.needs or needs) for outcome in outcomes)
 
     def ask(run: Run) -> Answers:
-        return first_of(run, readings)
+        return first_of(run, tried)
 
-    add(Question(name, readings, ask, needs, any_of, not_for=not_for, whole=whole))
+    add(Question(name, tried, ask, needs, any_of, not_for=not_for, whole=whole))
 
 
-def first_of(run: Run, readings: Iterable[Outcome]) -> Answers:
+def first_of(run: Run, outcomes: Iterable[Outcome]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for outcome in readings:
-        assert outcome.see is not None  # noqa: S101 - `reading` gives it
+    for outcome in outcomes:
+        assert outcome.see is not None  # noqa: S101 - `outcome_of` gives it
         result = run_lacks(outcome, run) or answer_of(partial(outcome.see, run))
         if result is not None:
             answers[outcome.id] = result

@@ -41,8 +41,7 @@ MIN_ROWS_OF_ONE_LABEL = 8
 
 
 @probe_symptom(
-    effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"},
-    background=0.0005,
+    effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"}, background=0.0005
 )
 def probe_labels_constant(measured: Measured, reference: Reference) -> Evidence | None:
     """All labels of at least 8 are the same, so that an output that ignores its input is right.
@@ -56,10 +55,7 @@ def probe_labels_constant(measured: Measured, reference: Reference) -> Evidence 
     return Evidence(f"all {reference.trained_labels} labels are the same", values={"labels": reference.trained_labels})
 
 
-@probe_symptom(
-    effects={"label_noise": "usually", "unknown": "rarely"},
-    background=0.0002,
-)
+@probe_symptom(effects={"label_noise": "usually", "unknown": "rarely"}, background=0.0002)
 def probe_targets_drawn(measured: Measured, targets_drawn: str) -> Evidence | None:
     """Labels or targets are drawn anew at each call: the model is given others, or only its outputs stay the same.
 
@@ -76,10 +72,7 @@ def probe_targets_drawn(measured: Measured, targets_drawn: str) -> Evidence | No
     return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")
 
 
-@probe_symptom(
-    effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"},
-    background=0.0002,
-)
+@probe_symptom(effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"}, background=0.0002)
 def probe_batch_changed(measured: Measured, changed_in_call: list[str]) -> Evidence | None:
     """Each call of the loss changes the batch in place, so that no two steps train on the same.
 
@@ -96,10 +89,7 @@ def probe_inputs_nonfinite(inputs_finite: bool) -> Evidence | None:
     return None if inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
 
 
-@probe_symptom(
-    effects={"no_preference_signal": "always"},
-    background=0.0001,
-)
+@probe_symptom(effects={"no_preference_signal": "always"}, background=0.0001)
 def probe_sides_equal(equal_sides: list[str]) -> Evidence | None:
     """A positive and a negative, or a chosen and a rejected column of the batch, are the same.
 
@@ -157,10 +147,7 @@ FEW_CLASSES = 16
 """Distinct labels up to which it is not judged. Chosen: so few may be tags rather than tokens."""
 
 
-@probe_symptom(
-    effects={"no_signal": "often"},
-    background=0.0001,
-)
+@probe_symptom(effects={"no_signal": "often"}, background=0.0001)
 def probe_labels_unrelated(
     measured: Measured, labels_against_ids: dict[str, float], causal: bool, reference: Reference
 ) -> Evidence | None:
@@ -189,10 +176,7 @@ FLOOR_TOKENS = 0.10
 """The same of tokens. Chosen: texts that only begin alike leave up to 6 %."""
 
 
-@probe_symptom(
-    effects={"label_noise": "usually"},
-    background=0.001,
-)
+@probe_symptom(effects={"label_noise": "usually"}, background=0.001)
 def probe_rows_contradict(measured: Measured, reference: Reference) -> Evidence | None:
     """Equal inputs carry different labels, so that no model can learn them all.
 
@@ -211,8 +195,7 @@ def probe_rows_contradict(measured: Measured, reference: Reference) -> Evidence 
 
 
 @probe_symptom(
-    effects={"rows_mixed": "always", "eval_mode_bug": "rarely"},
-    sources=("karpathy_recipe", "karpathy_mistakes"),
+    effects={"rows_mixed": "always", "eval_mode_bug": "rarely"}, sources=("karpathy_recipe", "karpathy_mistakes")
 )
 def probe_rows_mixed(dependence: Dependence) -> Evidence | None:
     """The output of a row changes with another row, in evaluation mode.
@@ -230,8 +213,7 @@ def probe_rows_mixed(dependence: Dependence) -> Evidence | None:
 
 
 @probe_symptom(
-    effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"},
-    background=0.0005,
+    effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"}, background=0.0005
 )
 def probe_padding_seen(dependence: Dependence) -> Evidence | None:
     """The output changes with what stands in the padding, though the model uses the mask: it may be inverted.
@@ -245,10 +227,7 @@ def probe_padding_seen(dependence: Dependence) -> Evidence | None:
     return Evidence("outputs change with the tokens that the mask leaves out; the mask may be inverted on its way")
 
 
-@probe_symptom(
-    effects={"causal_mask_missing": "always"},
-    sources=("karpathy_recipe",),
-)
+@probe_symptom(effects={"causal_mask_missing": "always"}, sources=("karpathy_recipe",))
 def probe_future_visible(measured: Measured, dependence: Dependence, loss_formula: str) -> Evidence | None:
     """Predictions of the next token change with tokens that come after it.
 

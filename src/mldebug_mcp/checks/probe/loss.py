@@ -125,10 +125,7 @@ def probe_targets_far(measured: Measured, reference: Reference, memorised: bool)
     )
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    sources=("fsdl_2021_l7",),
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, sources=("fsdl_2021_l7",))
 def probe_loss_broadcast(loss_formula: str) -> Evidence | None:
     """The loss compares each output with every label: shapes (n, 1) and (n) were broadcast to (n, n).
 
@@ -157,10 +154,7 @@ MIN_TIMES_FIRST_LOSS = 10.0
 learned variance go to a few nats below zero."""
 
 
-@probe_symptom(
-    effects={"wrong_loss": "often"},
-    background=0.0002,
-)
+@probe_symptom(effects={"wrong_loss": "often"}, background=0.0002)
 def probe_loss_unbounded(curve: Curve) -> Evidence | None:
     """The loss falls below zero faster and faster, or a thousand times its size: it has no floor.
 
@@ -209,10 +203,7 @@ def probe_loss_constant(curve: Curve) -> Evidence | None:
     return Evidence(f"the loss is {figure(losses[0])} at each of {len(losses)} steps")
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    background=0.0001,
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, background=0.0001)
 def probe_loss_zero(measured: Measured, gradients: Gradients, initial_loss: float) -> Evidence | None:
     """The loss is 0 at the first call and its gradient is 0 everywhere, though labels are there to be trained on.
 
@@ -241,10 +232,7 @@ def _unmoved(measured: Measured, outcome: Outcome, repeated_losses: list[float])
     return math.isfinite(before) and abs(after - before) <= MAX_SAME_LOSS_NATS * max(1.0, abs(before))
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    background=0.0005,
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, background=0.0005)
 def probe_loss_unmoved(
     measured: Measured, outcome: Outcome, repeated_losses: list[float], movement: Movement
 ) -> Evidence | None:
@@ -266,10 +254,7 @@ def _is_at_ln_2(outcome: Outcome) -> bool:
     return abs(outcome.evaluation.loss - LN_2) <= MAX_SAME_LOSS_NATS
 
 
-@probe_symptom(
-    effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"},
-    background=0.0005,
-)
+@probe_symptom(effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"}, background=0.0005)
 def probe_preference_absent(measured: Measured, outcome: Outcome, repeated_losses: list[float]) -> Evidence | None:
     """The loss stays at ln 2, the loss of a pair whose two sides are equally likely.
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, some, symptom, too_few
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, some, symptom, too_few
 from mldebug_mcp.checks.curve import blocks, departure, end_level, fails_at, start_level
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.core.arrays import median
@@ -169,8 +169,8 @@ def _agree(run: Run, likeness: Series) -> Evidence | None:
 ask_in_turn(
     "activations",
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
-    reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
-    reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+    outcome_of(logits_grow, 0.001, "small_scale_proxies", needs=("loss",), as_chosen=True),
+    outcome_of(embedding_spread_gone, 0.002, not_for=("preference", "pretraining", "sft")),
     any_of=("loss", "*std*", "*sim*"),
     not_for=POLICIES,
 )

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, outcome_of
 from mldebug_mcp.checks.curve import aligned, end_level, finite_of, first_finite, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,
@@ -425,12 +425,9 @@ def one_answer_for_all(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "class_answers",
-    reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
-    reading(
-        one_answer_for_all,
-        background=0.003,
-        not_for=("pretraining", "sft"),
-        follows=("loss_nonfinite", "eval_loss_constant"),
+    outcome_of(minority_missed, 0.01, "focal_loss_2017"),
+    outcome_of(
+        one_answer_for_all, 0.003, not_for=("pretraining", "sft"), follows=("loss_nonfinite", "eval_loss_constant")
     ),
     not_for=("grpo", "ppo", "rl", "preference"),
     whole=True,

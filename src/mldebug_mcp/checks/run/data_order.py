@@ -17,7 +17,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
     symptom,
     with_attribute,
 )
@@ -444,18 +443,10 @@ def _refuse_that_of_the_rate(run: Run, period: float) -> None:
 
 ask_in_turn(
     "data_order",
-    reading(loss_sawtooth, needs=("loss",), points=20, background=0.003),
-    reading(
-        loss_pattern_by_epoch,
-        needs=("loss",),
-        sources=("smol_playbook",),
-        points=FEW_PARTS * MANY_EPOCHS,
-        background=0.004,
-    ),
-    reading(
-        loss_periodic, needs=("loss",), points=30, background=0.01, follows=("batches_recur", "few_batches_stand_out")
-    ),
-    reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
+    outcome_of(loss_sawtooth, 0.003, points=20),
+    outcome_of(loss_pattern_by_epoch, 0.004, "smol_playbook", points=FEW_PARTS * MANY_EPOCHS),
+    outcome_of(loss_periodic, 0.01, points=30, follows=("batches_recur", "few_batches_stand_out")),
+    outcome_of(loss_epoch_steps, 0.08, "smol_playbook", points=24),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
 )

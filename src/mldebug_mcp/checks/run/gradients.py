@@ -21,7 +21,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
     with_attribute,
 )
 from mldebug_mcp.checks.curve import (
@@ -283,18 +282,18 @@ def grad_norm_high(run: Run) -> Evidence | None:
 _NORM = ("grad_norm",)
 _SOURCES = ("axolotl_stability",)
 READINGS = (
-    reading(
+    outcome_of(
         grad_norm_nonfinite,
+        0.005,
+        *_SOURCES,
         needs=_NORM,
-        sources=_SOURCES,
-        background=0.005,
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    reading(grad_norm_zero, needs=_NORM, sources=_SOURCES, background=0.003, follows=("units_dead",)),
-    reading(grad_norm_vanishing, needs=_NORM, points=2, sources=_SOURCES, background=0.01),
-    reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
-    reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),
+    outcome_of(grad_norm_zero, 0.003, *_SOURCES, needs=_NORM, follows=("units_dead",)),
+    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, needs=_NORM, points=2),
+    outcome_of(grad_norm_of_labels, 0.002, needs=("grad_norm", "loss"), points=2),
+    outcome_of(grad_norm_high, 0.02, *_SOURCES, needs=_NORM, points=2),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 

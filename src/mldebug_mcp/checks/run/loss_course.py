@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading, require_values
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, outcome_of, require_values
 from mldebug_mcp.checks.curve import (
     MAX_SAMPLE,
     MEDIAN_ERROR,
@@ -741,63 +741,50 @@ def loss_stall(run: Run) -> Evidence | None:
 # How does the training loss go: up, and back, nowhere, or slowly?
 
 
-LOSS = ("loss",)
 ask_in_turn(
     "loss_course",
-    reading(
+    outcome_of(
         loss_divergence,
-        sources=("bekman_mle",),
-        background=0.01,
+        0.01,
+        "bekman_mle",
         follows=("loss_falls_back", "loss_pattern_by_epoch"),
         instead=("logits_grow",),
     ),
-    reading(loss_hump, background=0.004, follows=("loss_spike_single",)),
-    reading(
-        loss_constant,
-        needs=LOSS,
-        points=MIN_EQUAL_RECORDS,
-        background=0.002,
-        follows=("loss_negative", "loss_zero"),
-        instead=NO_PROGRESS,
+    outcome_of(loss_hump, 0.004, follows=("loss_spike_single",)),
+    outcome_of(
+        loss_constant, 0.002, points=MIN_EQUAL_RECORDS, follows=("loss_negative", "loss_zero"), instead=NO_PROGRESS
     ),
-    reading(
-        loss_rises,
-        sources=("small_scale_proxies",),
-        not_for=("diffusion",),
-        background=0.003,
-        follows=("loss_above_start",),
-    ),
-    reading(
+    outcome_of(loss_rises, 0.003, "small_scale_proxies", not_for=("diffusion",), follows=("loss_above_start",)),
+    outcome_of(
         loss_slow,
-        needs=LOSS,
-        sources=("axolotl_stability",),
+        0.01,
+        "axolotl_stability",
         points=MIN_EPOCHS_FOR_LINE,
         settled=True,
         not_for=("preference",),
-        background=0.01,
         follows=("loss_epoch_steps", "eval_learns_nothing"),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         loss_plateau,
-        needs=LOSS,
-        sources=("axolotl_stability", "karpathy_recipe"),
+        0.006,
+        "axolotl_stability",
+        "karpathy_recipe",
         points=6,
         settled=True,
-        background=0.006,
         follows=("dpo_margin_flat", "eval_loss_constant"),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         loss_stall,
-        needs=LOSS,
-        sources=("axolotl_stability", "karpathy_recipe"),
+        0.02,
+        "axolotl_stability",
+        "karpathy_recipe",
         points=LEAST_TO_STALL,
         settled=True,
         not_for=("diffusion",),
-        background=0.02,
         instead=NO_PROGRESS,
     ),
-    needs=LOSS,
+    needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
 )

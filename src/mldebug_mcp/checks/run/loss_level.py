@@ -14,7 +14,7 @@ from mldebug_mcp.checks.check import (
     all_known,
     ask_in_turn,
     finite_loss,
-    reading,
+    outcome_of,
     some,
     symptom,
 )
@@ -436,50 +436,45 @@ POLICIES = ("grpo", "ppo", "rl")
 NOT_CLASSES = (*POLICIES, "preference", "diffusion")
 ask_in_turn(
     "loss_level",
-    reading(loss_huge, needs=LOSS, sources=("axolotl_stability",), background=0.002, follows=("loss_nonfinite",)),
-    reading(loss_drops_to_zero, needs=LOSS, points=2, not_for=(*POLICIES, "preference"), background=0.001),
-    reading(loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
-    reading(loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
-    reading(
+    outcome_of(loss_huge, 0.002, "axolotl_stability", needs=LOSS, follows=("loss_nonfinite",)),
+    outcome_of(loss_drops_to_zero, 0.001, needs=LOSS, points=2, not_for=(*POLICIES, "preference")),
+    outcome_of(loss_zero, 0.002, "unsloth_faq", needs=LOSS, not_for=POLICIES),
+    outcome_of(loss_negative, 0.01, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion")),
+    outcome_of(
         classification.loss_at_softmax_floor,
+        0.003,
         needs=LOSS,
         points=4,
         not_for=(*NOT_CLASSES, "boosting"),
-        background=0.003,
         follows=("loss_falls_back", "loss_nonfinite"),
     ),
-    reading(
+    outcome_of(
         loss_at_chance,
+        0.002,
+        "karpathy_recipe",
         needs=LOSS,
-        sources=("karpathy_recipe",),
         points=4,
         settled=True,
         not_for=(*POLICIES, "preference"),
-        background=0.002,
         follows=("eval_loss_constant",),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         classification.loss_above_accuracy,
         needs=LOSS,
         points=4,
         not_for=NOT_CLASSES,
         follows=("loss_falls_back", "train_lags_eval"),
     ),
-    reading(
+    outcome_of(
         classification.loss_below_accuracy,
+        0.003,
         needs=LOSS,
         points=classification.LOSS_BY_ACCURACY_LEAST,
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
-        background=0.003,
     ),
-    reading(loss_start.terms_outweigh, needs=LOSS, points=4, not_for=POLICIES, background=0.002),
-    reading(
-        loss_at_collapse,
-        sources=("triplet_reid_issue_30",),
-        not_for=(*POLICIES, "preference"),
-        background=0.002,
-    ),
+    outcome_of(loss_start.terms_outweigh, 0.002, needs=LOSS, points=4, not_for=POLICIES),
+    outcome_of(loss_at_collapse, 0.002, "triplet_reid_issue_30", not_for=(*POLICIES, "preference")),
 )
 
 

@@ -19,7 +19,6 @@ from mldebug_mcp.checks.check import (
     first_of,
     outcome_of,
     question,
-    reading,
     some,
     symptom,
     too_few,
@@ -347,8 +346,8 @@ def step_time_spikes(run: Run) -> Evidence | None:
 
 
 READINGS = (
-    reading(step_time_grows, sources=("smol_playbook",), background=0.004),
-    reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
+    outcome_of(step_time_grows, 0.004, "smol_playbook"),
+    outcome_of(step_time_spikes, 0.015, "smol_playbook"),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 

@@ -17,7 +17,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
 )
 from mldebug_mcp.checks.curve import last_decimal, row_medians
 from mldebug_mcp.checks.gradients import skips_of
@@ -549,13 +548,13 @@ def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
 
 _RATE = ("learning_rate",)
 READINGS = (
-    reading(lr_zero, needs=_RATE, points=MIN_RATES_FOR_ZEROS, sources=("transformers_docs",), background=0.01),
-    reading(lr_jump, needs=_RATE, points=MIN_RATES_FOR_JUMP, sources=("bekman_mle",), background=0.01),
-    reading(lr_schedule_short, needs=_RATE, points=MIN_RATES_FOR_END, sources=("karpathy_recipe",), background=0.03),
-    reading(lr_above_configured, needs=_RATE),
-    reading(lr_below_configured, needs=_RATE),
-    reading(lr_hardly_decays, needs=_RATE, background=0.01),
-    reading(lr_decays_early, needs=_RATE, background=0.01),
+    outcome_of(lr_zero, 0.01, "transformers_docs", needs=_RATE, points=MIN_RATES_FOR_ZEROS),
+    outcome_of(lr_jump, 0.01, "bekman_mle", needs=_RATE, points=MIN_RATES_FOR_JUMP),
+    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", needs=_RATE, points=MIN_RATES_FOR_END),
+    outcome_of(lr_above_configured, needs=_RATE),
+    outcome_of(lr_below_configured, needs=_RATE),
+    outcome_of(lr_hardly_decays, 0.01, needs=_RATE),
+    outcome_of(lr_decays_early, 0.01, needs=_RATE),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 

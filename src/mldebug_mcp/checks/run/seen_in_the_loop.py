@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, require_values
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, require_values
 from mldebug_mcp.checks.curve import aligned, finite_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
@@ -325,16 +325,16 @@ def _ratio_of(run: Run, name: str) -> LossRatio | None:
 
 ask_in_turn(
     "seen_in_the_loop",
-    reading(gradients_kept, background=0.001, as_chosen=True),
-    reading(rows_come_again, background=0.002, as_chosen=True),
-    reading(rows_evaluated, background=0.003, as_chosen=True),
-    reading(inputs_differ, background=0.01, as_chosen=True),
-    reading(loss_multiplied, background=0.002, as_chosen=True),
-    reading(softmax_taken_twice, background=0.001, as_chosen=True),
-    reading(loss_unlike_outputs, background=0.02, as_chosen=True),
-    reading(running_statistics_stale, background=0.003, as_chosen=True),
-    reading(inputs_odd, background=0.01, as_chosen=True),
-    reading(features_few, background=0.003, as_chosen=True),
+    outcome_of(gradients_kept, 0.001, as_chosen=True),
+    outcome_of(rows_come_again, 0.002, as_chosen=True),
+    outcome_of(rows_evaluated, 0.003, as_chosen=True),
+    outcome_of(inputs_differ, 0.01, as_chosen=True),
+    outcome_of(loss_multiplied, 0.002, as_chosen=True),
+    outcome_of(softmax_taken_twice, 0.001, as_chosen=True),
+    outcome_of(loss_unlike_outputs, 0.02, as_chosen=True),
+    outcome_of(running_statistics_stale, 0.003, as_chosen=True),
+    outcome_of(inputs_odd, 0.01, as_chosen=True),
+    outcome_of(features_few, 0.003, as_chosen=True),
     any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
     whole=True,
 )

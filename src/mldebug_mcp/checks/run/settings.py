@@ -17,7 +17,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
     symptom,
     with_attribute,
 )
@@ -164,12 +163,12 @@ def batch_small(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "settings",
-    reading(adam_epsilon_tiny, background=0.005, as_chosen=True),
-    reading(adam_betas_odd, background=0.005, as_chosen=True),
-    reading(discount_above_one, background=0.001, as_chosen=True),
-    reading(entropy_bonus_negative, background=0.004, as_chosen=True),
-    reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
-    reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
+    outcome_of(adam_epsilon_tiny, 0.005, as_chosen=True),
+    outcome_of(adam_betas_odd, 0.005, as_chosen=True),
+    outcome_of(discount_above_one, 0.001, as_chosen=True),
+    outcome_of(entropy_bonus_negative, 0.004, as_chosen=True),
+    outcome_of(beta_low, 0.008, "smol_playbook", "remote_gpu_trainer", as_chosen=True),
+    outcome_of(batch_small, 0.1, "mccandlish_2018", as_chosen=True),
     whole=True,
 )
 
