@@ -132,6 +132,10 @@ class Allocation:
     stack: tuple[str, ...] = ()
 
 
+MAX_LISTED_STEPS = 10
+"""Steps that evidence lists. Chosen: a line holds as many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What a question saw of an outcome.

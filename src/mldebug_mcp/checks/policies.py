@@ -11,6 +11,8 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, known
 from mldebug_mcp.checks.curve import (
+    CLEAR_SIGMAS,
+    LEAST_FOR_LEVEL,
     blocks,
     drift,
     edge_width,
@@ -44,8 +46,6 @@ MIN_LEVEL_CHANGE_SHARE = 0.2
 MIN_CHANGE_STANDARD_ERRORS = 5.0
 """... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
 states that it meets is less."""
-MIN_RECORDS_FOR_TREND = 5
-"""Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE = 10
 """Records of a reward that show a rise. Chosen: by hand."""
 MIN_REWARD_RISE_ERRORS = 4.0
@@ -184,7 +184,7 @@ def from_the_start(rewards: Series) -> bool:
 
 def trend(series: Series) -> float:
     """Return how far a metric moves over the log, 0 where that is not clearly a change."""
-    if len(series) < MIN_RECORDS_FOR_TREND:
+    if len(series) < LEAST_FOR_LEVEL:
         return 0.0
     moved = drift(series.value)
     least = max(MIN_LEVEL_CHANGE_SHARE * abs(start_level(series.value)), MIN_CHANGE_STANDARD_ERRORS * moved.error)
@@ -207,7 +207,7 @@ def most_earned(rewards: Series) -> float | None:
 def seems_to_learn(run: Run) -> bool:
     """Say whether the reward rises over the log by more than chance does as a rule."""
     rewards = rewards_of(run)
-    if rewards is None or len(rewards) < MIN_RECORDS_FOR_TREND:
+    if rewards is None or len(rewards) < LEAST_FOR_LEVEL:
         return False
     moved = drift(averaged(run, rewards).value)
     return moved.change > 2 * moved.error
@@ -297,8 +297,6 @@ WHOLE_TEXT = 40.0
 aims at (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
 """Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
-MIN_DIVERGENCE_RECORDS = 5
-"""Records of a divergence without which it is not known that a policy stays near. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +333,7 @@ def stays_near(run: Run) -> bool:
     """Say whether the policy is known to stay near: enough is logged, and not one record exceeds its limit."""
     logged = divergences(run)
     return bool(logged) and all(
-        len(divergence.series) >= MIN_DIVERGENCE_RECORDS and float(divergence.series.value.max()) <= divergence.limit
+        len(divergence.series) >= LEAST_FOR_LEVEL and float(divergence.series.value.max()) <= divergence.limit
         for divergence in logged
     )
 
@@ -363,8 +361,6 @@ MAX_SINKING_CORRELATION = -0.6
 """Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
 """The fall, of the level at the start ... Chosen: by hand."""
-MIN_MOVE_SIGMAS = 6.0
-"""... and above the noise of block medians. Chosen: by hand."""
 OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl", "clip_ratio")
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
@@ -434,7 +430,7 @@ def sinks(run: Run, rewards: Series) -> bool:
     if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > MAX_SINKING_CORRELATION:
         return False
     begin, end = start_level(rewards.value), end_level(rewards.value)
-    least = max(SINKS_BY * abs(begin), MIN_MOVE_SIGMAS * cut.wobble)
+    least = max(SINKS_BY * abs(begin), CLEAR_SIGMAS * cut.wobble)
     return float(cut.level[2:].max()) <= begin and begin - end > least
 
 

@@ -21,6 +21,7 @@ from mldebug_mcp.checks.check import (
 from mldebug_mcp.checks.curve import end_level, finite_of, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
+    LEAST_FOR_HALVES,
     as_shares,
     auc_of,
     evaluation_losses,
@@ -60,8 +61,6 @@ NEAR_BY_ACCURACY = 0.08
 """... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
 MIN_SHARE_BELOW_GUESS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
-LEAST_ACCURACIES = 4
-"""Accuracies without which none keeps to a half. Chosen: fewer may agree by chance."""
 MOST_ABOVE = 1.5
 """Times its start up to which a loss counts as a guess. Chosen: higher ones have blown up."""
 MOST_OF_GUESS = 3.0
@@ -164,7 +163,7 @@ def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
 def _accuracies(run: Run) -> Floats:
     """Return the accuracies that are logged as shares, those of evaluation if there are enough of them."""
     found = [as_shares(run[name].finite.value) for name in ACCURACIES if name in run]
-    return next((array for array in found if len(array) >= LEAST_ACCURACIES), np.empty(0))
+    return next((array for array in found if len(array) >= LEAST_FOR_HALVES), np.empty(0))
 
 
 def _guesses(run: Run, uniform: float) -> bool:
@@ -470,7 +469,7 @@ ask_in_turn(
         classification.loss_below_accuracy,
         0.003,
         needs=LOSS,
-        points=classification.LOSS_BY_ACCURACY_LEAST,
+        points=LEAST_FOR_HALVES,
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
     ),
     outcome_of(loss_start.terms_outweigh, 0.002, needs=LOSS, points=4, not_for=POLICIES),

@@ -24,7 +24,17 @@ from mldebug_mcp.checks.check import (
     too_few,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians, true_at_end
+from mldebug_mcp.checks.curve import (
+    LEAST_FOR_COURSE,
+    aligned,
+    blocks,
+    departure,
+    end_level,
+    monotone,
+    noise,
+    row_medians,
+    true_at_end,
+)
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -57,11 +67,9 @@ SAME_MEAN = 0.05
 """So nearly is a rate times the time since the start the number of steps if it is their mean. Chosen: a clock's lag."""
 LEAST_TICKS = 10
 """Seconds between records. Chosen: a clock of whole seconds tells so many to a tenth."""
-PACE_LEAST_RECORDS = 20
-"""Records that give a typical step and its noise. Chosen: blocks of them have a level."""
 
 
-def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
+def step_times(run: Run, least: int = LEAST_FOR_COURSE) -> Series:
     """Return how long steps take, without the first records; the unit is the log's own.
 
     Where the batch grows, it is the time of as many rows as a step had at first. `least` records are needed.
@@ -286,7 +294,7 @@ def step_time_grows(run: Run) -> Evidence | None:
         times, factor = step_times(run, STEP_TIME_FEW), MIN_TIMES_EARLY_STEP
     except CannotTell:
         times, factor = clocked_times(run, STEP_TIME_FEW), BY_CLOCK
-    if len(times) < PACE_LEAST_RECORDS:
+    if len(times) < LEAST_FOR_COURSE:
         return _in_few(run, times)
     cut = blocks(times.value, STEP_TIME_BLOCKS)
     edge = max(2, len(cut.level) // EDGE_BLOCKS_DIVISOR)
@@ -308,7 +316,7 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
         and monotone(times.value) >= MIN_CLIMB_CORRELATION
     )
     if run.kind in POLICIES or not (apart or climbs):
-        raise CannotTell(f"the time of a step has {len(times)} usable values; {PACE_LEAST_RECORDS} are needed")
+        raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_FOR_COURSE} are needed")
     if not apart:
         early, late = times.value[:third], times.value[-third:]
     onset = float(times.step[len(early)])
@@ -645,8 +653,6 @@ def lasting_growth(series: Series) -> tuple[float, float] | None:
 
 
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
-MEMORY_GROWS_LEAST_RECORDS = 20
-"""Records for the blocks. Chosen: one or two to each."""
 FEW_GROWTH = 0.3
 """Growth of memory that few records show. Chosen: by hand."""
 MIN_GROWTH_STRAIGHTNESS = 0.99
@@ -662,12 +668,12 @@ def memory_grows(run: Run) -> Evidence | None:
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
     logged = some([series.finite for series in run.with_role(*MEMORIES, parts=True)], "not logged: memory in use")
-    judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
+    judged = [series for series in logged if len(series) >= LEAST_FOR_COURSE]
     if not judged:
         few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
-        raise too_few("memory", max(map(len, logged)), MEMORY_GROWS_LEAST_RECORDS)
+        raise too_few("memory", max(map(len, logged)), LEAST_FOR_COURSE)
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import (
+    MAX_LISTED_STEPS,
     Answers,
     CannotTell,
     Evidence,
@@ -388,8 +389,6 @@ LEAST_POINTS = 40
 """Records in which a fall that no resume marks can be judged. Chosen: fewer have falls by chance."""
 MAX_RECORDS_FROM_RESUME = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
-MAX_LISTED_STEPS = 10
-"""Steps that evidence lists. Chosen: a line holds as many."""
 _STATE = r"(?:optimi[sz]er|scheduler|scaler|momentum|moments|rng|random state|lr_sched\w*)"
 _LACKS = (
     r"(?:missing|not (?:found|present|restored|loaded|saved|in)|skipp\w+|without|no|absent|discard\w*|fresh|"

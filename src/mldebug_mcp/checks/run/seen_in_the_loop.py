@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, require_values
+from mldebug_mcp.checks.check import MAX_LISTED_STEPS, CannotTell, Evidence, ask_in_turn, outcome_of, require_values
 from mldebug_mcp.checks.curve import aligned, finite_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
@@ -110,8 +110,6 @@ MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12
 """What stands for a spread of nothing. Chosen: no sound batch comes near."""
-MAX_LISTED_STEPS = 10
-"""Steps that are listed. Chosen: a line holds as many."""
 MIN_EVALUATED_ROW_SHARE = 0.1
 """Of rows of the evaluation, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
 MIN_INPUT_SHARE_DIFFERENCE = 0.25
