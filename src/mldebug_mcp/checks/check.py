@@ -715,20 +715,26 @@ def ask_in_turn(
     *outcomes: Outcome,
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
+    points: int = 1,
     not_for: tuple[str, ...] = (),
     whole: bool = False,
 ) -> None:
     """Register the question of a name that tries its outcomes in their order; see `symptom` for the other fields.
 
     What a healthy run shows of each is chosen, and counted anew by the fit, but for outcomes that are `as_chosen`. An
-    outcome without needs of its own has those of its question.
+    outcome without needs of its own has those of its question. An attribute is asked of what was seen of its outcome,
+    and of the run.
     """
     tried = tuple(replace(outcome, needs=outcome.needs or needs) for outcome in outcomes)
 
     def ask(run: Run) -> Answers:
-        return first_of(run, tried)
+        answers = first_of(run, (outcome for outcome in tried if not outcome.of))
+        for outcome in tried:
+            if outcome.of and outcome.see is not None:
+                answers = with_attribute(answers, outcome.of, outcome.see, run)
+        return answers
 
-    add(Question(name, tried, ask, needs, any_of, not_for=not_for, whole=whole))
+    add(Question(name, tried, ask, needs, any_of, points, not_for=not_for, whole=whole))
 
 
 def first_of(run: Run, outcomes: Iterable[Outcome]) -> Answers:

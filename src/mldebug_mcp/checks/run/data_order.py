@@ -7,19 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import (
-    Answers,
-    CannotTell,
-    Evidence,
-    answers_of,
-    ask_in_turn,
-    by_outcome,
-    known,
-    outcome_of,
-    question,
-    symptom,
-    with_attribute,
-)
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, known, outcome_of, symptom
 from mldebug_mcp.checks.curve import (
     curves_in_turn,
     finite_of,
@@ -580,7 +568,7 @@ def batches_recur(run: Run) -> Evidence | None:
     )
 
 
-def few_batches_stand_out(recur: Evidence) -> Evidence | None:
+def few_batches_stand_out(recur: Evidence, _: Run) -> Evidence | None:
     """Of the batches that come again in the same order, one or a few are far harder than all others.
 
     Not this when: the loss goes up and down over the whole pass; it comes again once.
@@ -588,16 +576,14 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
     return recur if recur.values.get("hardest", 0.0) >= MIN_HARD_PLACE_SPREADS else None
 
 
-@question(
+ask_in_turn(
+    "same_order",
     outcome_of(batches_recur, 0.01, "smol_playbook"),
     outcome_of(few_batches_stand_out, 0.1, of="batches_recur"),
     needs=("loss",),
     points=MIN_RECORDS_FOR_PASS,
     not_for=("grpo", "ppo", "rl"),
 )
-def same_order(run: Run) -> Answers:
-    """Look for an order that comes again, and then for places in it that stand out."""
-    return with_attribute(answers_of(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
 
 
 @symptom(

@@ -15,8 +15,8 @@ from mldebug_mcp.checks.check import (
     CannotTell,
     Evidence,
     answers_of,
+    ask_in_turn,
     by_outcome,
-    first_of,
     first_seen,
     known,
     outcome_of,
@@ -278,33 +278,23 @@ def grad_norm_high(run: Run) -> Evidence | None:
     )
 
 
-_NORM = ("grad_norm",)
 _SOURCES = ("axolotl_stability",)
-READINGS = (
+ask_in_turn(
+    "gradient_level",
     outcome_of(
         grad_norm_nonfinite,
         0.005,
         *_SOURCES,
-        needs=_NORM,
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    outcome_of(grad_norm_zero, 0.003, *_SOURCES, needs=_NORM, follows=("units_dead",)),
-    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, needs=_NORM, points=2),
+    outcome_of(grad_norm_zero, 0.003, *_SOURCES, follows=("units_dead",)),
+    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, points=2),
     outcome_of(grad_norm_of_labels, 0.002, needs=("grad_norm", "loss"), points=2),
-    outcome_of(grad_norm_high, 0.02, *_SOURCES, needs=_NORM, points=2),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(
-    *READINGS,
+    outcome_of(grad_norm_high, 0.02, *_SOURCES, points=2),
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
-    needs=_NORM,
+    needs=("grad_norm",),
 )
-def gradient_level(run: Run) -> Answers:
-    """Ask for norms that are not finite, zero, too small or too large: the first one seen is reported."""
-    return with_attribute(first_of(run, READINGS), "grad_norm_nonfinite", grad_norm_never_finite, run)
 
 
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
@@ -474,10 +464,7 @@ MIN_DIVISOR_VARIANCE = 1e-12
 """Variance that stands for none, as nothing is divided by 0. Chosen: no norm is so even."""
 
 
-@question(outcome_of(grad_norm_adds_up, 0.003, as_chosen=True), needs=("grad_norm",), points=OF_A_SUM)
-def gradient_sum(run: Run) -> Answers:
-    """Fit a power of the number of steps to the first norms."""
-    return answers_of(by_outcome((grad_norm_adds_up,), run))
+ask_in_turn("gradient_sum", outcome_of(grad_norm_adds_up, 0.003, as_chosen=True), needs=("grad_norm",), points=OF_A_SUM)
 
 
 # Do all parts of the model get a gradient of comparable size?

@@ -10,20 +10,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from mldebug_mcp.checks.check import (
-    Answers,
-    CannotTell,
-    Evidence,
-    answers_of,
-    by_outcome,
-    first_of,
-    outcome_of,
-    question,
-    some,
-    symptom,
-    too_few,
-    with_attribute,
-)
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, some, symptom, too_few
 from mldebug_mcp.checks.curve import (
     LEAST_FOR_COURSE,
     aligned,
@@ -353,14 +340,7 @@ def step_time_spikes(run: Run) -> Evidence | None:
     )
 
 
-READINGS = (
-    outcome_of(step_time_grows, 0.004, "smol_playbook"),
-    outcome_of(step_time_spikes, 0.015, "smol_playbook"),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-def step_time_doubles(slower: Evidence) -> Evidence | None:
+def step_time_doubles(slower: Evidence, _: Run) -> Evidence | None:
     """Steps come to take at least twice as long.
 
     Not this when: they take up to twice as long, as other work on the same machine does for a while.
@@ -391,16 +371,14 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     return Evidence(summary, spikes.steps, {"share": share})
 
 
-@question(
-    *READINGS,
+ask_in_turn(
+    "step_time",
+    outcome_of(step_time_grows, 0.004, "smol_playbook"),
+    outcome_of(step_time_spikes, 0.015, "smol_playbook"),
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *STEP_CLOCKS),
 )
-def step_time(run: Run) -> Answers:
-    """Compare the end with the beginning, then each step with those around it."""
-    answers = with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)
-    return with_attribute(answers, "step_time_spikes", slow_steps_wait, run)
 
 
 # The share of each step that is spent waiting for data.
@@ -991,7 +969,7 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     )
 
 
-def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
+def rank_computes_otherwise(unlike: Evidence, _: Run) -> Evidence | None:
     """A rank differs from the others in its loss or its gradient: it computes something else.
 
     Not this when: it only takes longer.
@@ -999,12 +977,10 @@ def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
     return None if "level" in unlike.values else unlike
 
 
-@question(
+ask_in_turn(
+    "ranks",
     outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
     outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
     any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*", "*/0"),
     whole=True,
 )
-def ranks(run: Run) -> Answers:
-    """Compare the ranks, then ask what they differ in."""
-    return with_attribute(answers_of(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)

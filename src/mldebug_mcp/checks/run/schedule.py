@@ -11,8 +11,8 @@ from mldebug_mcp.checks.check import (
     Answers,
     CannotTell,
     Evidence,
+    ask_in_turn,
     by_outcome,
-    first_of,
     first_seen,
     known,
     outcome_of,
@@ -542,20 +542,7 @@ def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
     )
 
 
-_RATE = ("learning_rate",)
-READINGS = (
-    outcome_of(lr_zero, 0.01, "transformers_docs", needs=_RATE, points=RATES_FOR_LEVEL),
-    outcome_of(lr_jump, 0.01, "bekman_mle", needs=_RATE, points=MIN_RATES_FOR_JUMP),
-    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", needs=_RATE, points=MIN_RATES_FOR_END),
-    outcome_of(lr_above_configured, needs=_RATE),
-    outcome_of(lr_below_configured, needs=_RATE),
-    outcome_of(lr_hardly_decays, 0.01, needs=_RATE),
-    outcome_of(lr_decays_early, 0.01, needs=_RATE),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
+def lr_jump_at_resume(jump: Evidence, run: Run) -> Evidence | None:
     """The jump of the learning rate stands where the run was resumed, as its log or its steps tell.
 
     Not this when: the log shows no resume there; the new stretch is configured to begin a schedule of its own.
@@ -569,18 +556,19 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     return Evidence(summary, steps=(at,), values={"resumed": at})
 
 
-@question(
-    *READINGS,
+ask_in_turn(
+    "schedule",
+    outcome_of(lr_zero, 0.01, "transformers_docs", points=RATES_FOR_LEVEL),
+    outcome_of(lr_jump, 0.01, "bekman_mle", points=MIN_RATES_FOR_JUMP),
+    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", points=MIN_RATES_FOR_END),
+    outcome_of(lr_above_configured),
+    outcome_of(lr_below_configured),
+    outcome_of(lr_hardly_decays, 0.01),
+    outcome_of(lr_decays_early, 0.01),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
-    needs=_RATE,
+    needs=("learning_rate",),
     whole=True,
 )
-def schedule(run: Run) -> Answers:
-    """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
-    answers = first_of(run, READINGS)
-    jump = answers.get("lr_jump")
-    evidence = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
-    return answers if evidence is None else {**answers, "lr_jump_at_resume": evidence}
 
 
 # How does the warm-up stand to the plan, and does the rate follow it?
