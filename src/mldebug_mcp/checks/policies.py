@@ -297,6 +297,8 @@ WHOLE_TEXT = 40.0
 aims at (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
 """Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
+MIN_DIVERGENCE_RECORDS = 5
+"""Records of a divergence without which it is not known that a policy stays near. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,7 @@ def stays_near(run: Run) -> bool:
     """Say whether the policy is known to stay near: enough is logged, and not one record exceeds its limit."""
     logged = divergences(run)
     return bool(logged) and all(
-        len(divergence.series) >= LEAST_FOR_LEVEL and float(divergence.series.value.max()) <= divergence.limit
+        len(divergence.series) >= MIN_DIVERGENCE_RECORDS and float(divergence.series.value.max()) <= divergence.limit
         for divergence in logged
     )
 

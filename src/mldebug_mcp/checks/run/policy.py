@@ -38,6 +38,7 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
+    MIN_DIVERGENCE_RECORDS,
     NOT_POLICY,
     PER_UPDATE,
     TEXT_POLICIES,
@@ -152,8 +153,8 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     used once (then it is zero).
     """
     ratio = finite_of(run, "clip_ratio")
-    if len(ratio) < LEAST_FOR_LEVEL:
-        raise CannotTell(f"clip_ratio has fewer than {LEAST_FOR_LEVEL} finite values")
+    if len(ratio) < MIN_DIVERGENCE_RECORDS:
+        raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else MAX_CLIPPED_SHARE
     kept = highest_level(ratio.value)
     if kept.value <= limit or float((ratio.value > limit).mean()) < MIN_CLIPPED_RECORD_SHARE:
@@ -181,9 +182,9 @@ def kl_high(run: Run) -> Evidence | None:
 
 def _judge(run: Run, divergence: Divergence) -> Evidence | None:
     series, value = divergence.series, divergence.series.value
-    few, typical, peak = len(series) < LEAST_FOR_LEVEL, median(value), int(np.argmax(value))
+    few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
     if few and typical <= TIMES_AT_ONCE * divergence.limit:
-        raise too_few(series.name, len(series), LEAST_FOR_LEVEL)
+        raise too_few(series.name, len(series), MIN_DIVERGENCE_RECORDS)
     kept = typical if few else highest_level(value).value
     if kept > divergence.limit:
         return _sustained(run, divergence, kept)

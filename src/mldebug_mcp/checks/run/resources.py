@@ -631,6 +631,8 @@ def lasting_growth(series: Series) -> tuple[float, float] | None:
 
 
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
+MEMORY_GROWS_LEAST_RECORDS = 20
+"""Records for the blocks. Chosen: one or two to each."""
 FEW_GROWTH = 0.3
 """Growth of memory that few records show. Chosen: by hand."""
 MIN_GROWTH_STRAIGHTNESS = 0.99
@@ -646,12 +648,12 @@ def memory_grows(run: Run) -> Evidence | None:
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
     logged = some([series.finite for series in run.with_role(*MEMORIES, parts=True)], "not logged: memory in use")
-    judged = [series for series in logged if len(series) >= LEAST_FOR_COURSE]
+    judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
         few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
-        raise too_few("memory", max(map(len, logged)), LEAST_FOR_COURSE)
+        raise too_few("memory", max(map(len, logged)), MEMORY_GROWS_LEAST_RECORDS)
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 
