@@ -237,7 +237,9 @@ def run_lacks(asked: Question | Outcome, run: Run) -> CannotTell | None:
         return not_logged(missing)
     if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
         return too_few(asked.needs[0], count, asked.points)
-    return too_early(run) if asked.settled and is_young(run) else None
+    if asked.settled and is_young(run):
+        return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
+    return None
 
 
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
@@ -258,11 +260,6 @@ def _has_metric(run: Run, pattern: str) -> bool:
 def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:
     """Return the answer for metrics that a run does not log."""
     return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}")
-
-
-def too_early(run: Run) -> CannotTell:
-    """Return the answer for a run that is still young."""
-    return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
 
 
 @dataclass(frozen=True, slots=True)

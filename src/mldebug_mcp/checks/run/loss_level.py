@@ -41,7 +41,7 @@ from mldebug_mcp.checks.progress import (
 )
 from mldebug_mcp.checks.run import classification, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
-from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
+from mldebug_mcp.checks.run.loss_start import NEARLY_ZERO, loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, fits, percent
@@ -260,9 +260,6 @@ def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evi
 
 MIN_HUGE_LOSS = 1e15
 """Size from which a loss is huge. Chosen: squared errors of prices that nobody scaled come to some 1e12."""
-NEARLY_ZERO = 1e-4
-"""Loss below which it is zero. Chosen: no real data are fitted to this cross-entropy within the first tenth of a
-run."""
 MAX_ZERO_ONSET_SHARE = 0.1
 """Share of the records by which it is zero. Chosen: learning takes longer."""
 MIN_ZERO_RECORD_SHARE = 0.5

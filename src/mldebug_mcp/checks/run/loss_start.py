@@ -510,8 +510,8 @@ LEAST_WINDOW = 6
 MOST_WINDOW = 39
 """The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
-"""Lowest loss from which a rise is judged. Chosen: a loss that comes down to this within a warmup is gone, which other
-outcomes tell."""
+"""Loss that is as good as zero. Chosen: no real data are fitted to this cross-entropy within a tenth of a run, or
+within a warmup."""
 MIN_WARMUP_RISE_SHARE = 0.25
 """Share of the lowest loss by which it rises. Chosen: batches move it less."""
 RISE_SIGMAS = 6.0

@@ -30,6 +30,10 @@ FEW_FEATURES = 4
 """Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
 
 
+TINY = 1e-12
+"""What stands for nothing where something is divided by it. Chosen: no sound batch or factor comes near."""
+
+
 def latest(run: Run, beginning: str) -> tuple[str, float, int]:
     """Return the metric that is highest of those whose names begin so, its median there, and how many looks there are.
 
@@ -108,8 +112,6 @@ MIN_ODD_SPREAD_SIGMAS = 10.0
 """Median deviations that it is off. Chosen: neither batches of few rows nor images of all kinds come near."""
 MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
-FED_TINY = 1e-12
-"""What stands for a spread of nothing. Chosen: no sound batch comes near."""
 MIN_EVALUATED_ROW_SHARE = 0.1
 """Of rows of the evaluation, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
 MIN_INPUT_SHARE_DIFFERENCE = 0.25
@@ -196,7 +198,7 @@ def inputs_odd(run: Run) -> Evidence | None:
     usual = median(known.value)
     if usual <= 0:
         return None
-    logs = np.abs(np.log(np.maximum(known.value, FED_TINY) / usual))
+    logs = np.abs(np.log(np.maximum(known.value, TINY) / usual))
     odd = logs >= max(np.log(FED_TIMES), MIN_ODD_SPREAD_SIGMAS * median(logs))
     if not 0 < np.count_nonzero(odd) <= MAX_SHARE_OF_ODD_BATCHES * len(known):
         return None
@@ -219,8 +221,6 @@ SHIFTED = "recomputed/shifted"
 """The same with the label of the next token."""
 MIN_TELLING_CROSS_ENTROPY = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
-RECOMPUTED_TINY = 1e-12
-"""What stands for a factor of nothing. Chosen: that it can be divided by is all that is needed."""
 MAX_EQUAL_LOSS_DEVIATION = 0.03
 """Part of a loss by which two are the same. Chosen: the mean over a part of a batch's rows is a little off."""
 MIN_CLOSENESS_RATIO = 5.0
@@ -314,7 +314,7 @@ def _ratio_of(run: Run, name: str) -> LossRatio | None:
         return None
     ratios: Floats = logged[is_large] / anew[is_large]
     factor = median(ratios)
-    off = median(np.abs(ratios - factor)) / max(abs(factor), RECOMPUTED_TINY)
+    off = median(np.abs(ratios - factor)) / max(abs(factor), TINY)
     return LossRatio(factor, off, median(np.abs(ratios - 1)), int(is_large.sum()), float(steps[is_large][0]))
 
 

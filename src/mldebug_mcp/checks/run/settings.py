@@ -512,11 +512,7 @@ def _all_tokens_seen_count(run: Run) -> Evidence | None:
         return None
     if left_out.any() and (np.abs(left_out - expected) > SAME_COUNT * expected).any():
         return None
-    summary = (
-        f"{trained.name} is {figure(count[-1])} of {figure(total[-1])} {every.name} at {run.place(steps[-1])}, and in "
-        f"all {counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
-    )
-    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})
+    return _firsts_left_out(run, trained, every, -1)
 
 
 LOSSES_APART = 1.5
@@ -621,8 +617,14 @@ def _without_mask(run: Run, trained: Series, every: Series) -> Evidence | None:
     expected = (0.0,) if rows is None else (0.0, rows)
     if not len(steps) or not any(bool((left_out == number).all()) for number in expected):
         return None
-    summary = (
-        f"{trained.name} is {figure(count[0])} of {figure(total[0])} {every.name} at {run.place(steps[0])}, and in all "
-        f"{counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
+    return _firsts_left_out(run, trained, every, 0)
+
+
+def _firsts_left_out(run: Run, trained: Series, every: Series, at: int) -> Evidence:
+    steps, total, count = aligned(every, trained)
+    return Evidence(
+        f"{trained.name} is {figure(count[at])} of {figure(total[at])} {every.name} at {run.place(steps[at])}, and in "
+        f"all {counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too",
+        steps=(float(steps[0]),),
+        values={"share": float((count / total).min())},
     )
-    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})
