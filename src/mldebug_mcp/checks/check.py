@@ -308,7 +308,7 @@ class Symptom:
     @property
     def needs(self) -> tuple[str, ...]:
         """Metrics without which it cannot be judged."""
-        return tuple(dict.fromkeys((*self.question.needs, *self.outcome.needs)))
+        return (*self.question.needs, *self.outcome.needs)
 
     @property
     def points(self) -> int:
@@ -719,19 +719,17 @@ def ask_in_turn(
     """Register the question of a name that tries its outcomes in their order; see `symptom` for the other fields.
 
     What a healthy run shows of each is chosen, and counted anew by the fit, but for outcomes that are `as_chosen`. An
-    outcome without needs of its own has those of its question. An attribute is asked of what was seen of its outcome,
-    and of the run.
+    attribute is asked of what was seen of its outcome, and of the run.
     """
-    tried = tuple(replace(outcome, needs=outcome.needs or needs) for outcome in outcomes)
 
     def ask(run: Run) -> Answers:
-        answers = first_of(run, (outcome for outcome in tried if not outcome.of))
-        for outcome in tried:
+        answers = first_of(run, (outcome for outcome in outcomes if not outcome.of))
+        for outcome in outcomes:
             if outcome.of and outcome.see is not None:
                 answers = with_attribute(answers, outcome.of, outcome.see, run)
         return answers
 
-    add(Question(name, tried, ask, needs, any_of, points, not_for=not_for, whole=whole))
+    add(Question(name, outcomes, ask, needs, any_of, points, not_for=not_for, whole=whole))
 
 
 def first_of(run: Run, outcomes: Iterable[Outcome]) -> Answers:

@@ -431,10 +431,10 @@ def _refuse_that_of_the_rate(run: Run, period: float) -> None:
 
 ask_in_turn(
     "data_order",
-    outcome_of(loss_sawtooth, 0.003, points=20),
-    outcome_of(loss_pattern_by_epoch, 0.004, "smol_playbook", points=FEW_PARTS * MANY_EPOCHS),
-    outcome_of(loss_periodic, 0.01, points=30, follows=("batches_recur", "few_batches_stand_out")),
-    outcome_of(loss_epoch_steps, 0.08, "smol_playbook", points=24),
+    outcome_of(loss_sawtooth, 0.003, needs=("loss",), points=20),
+    outcome_of(loss_pattern_by_epoch, 0.004, "smol_playbook", needs=("loss",), points=FEW_PARTS * MANY_EPOCHS),
+    outcome_of(loss_periodic, 0.01, needs=("loss",), points=30, follows=("batches_recur", "few_batches_stand_out")),
+    outcome_of(loss_epoch_steps, 0.08, "smol_playbook", needs=("loss",), points=24),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
 )

@@ -279,21 +279,23 @@ def grad_norm_high(run: Run) -> Evidence | None:
 
 
 _SOURCES = ("axolotl_stability",)
+_NORM = ("grad_norm",)
 ask_in_turn(
     "gradient_level",
     outcome_of(
         grad_norm_nonfinite,
         0.005,
         *_SOURCES,
+        needs=_NORM,
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    outcome_of(grad_norm_zero, 0.003, *_SOURCES, follows=("units_dead",)),
-    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, points=2),
+    outcome_of(grad_norm_zero, 0.003, *_SOURCES, needs=_NORM, follows=("units_dead",)),
+    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, needs=_NORM, points=2),
     outcome_of(grad_norm_of_labels, 0.002, needs=("grad_norm", "loss"), points=2),
-    outcome_of(grad_norm_high, 0.02, *_SOURCES, points=2),
+    outcome_of(grad_norm_high, 0.02, *_SOURCES, needs=_NORM, points=2),
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
-    needs=("grad_norm",),
+    needs=_NORM,
 )
 
 

@@ -736,6 +736,7 @@ def loss_stall(run: Run) -> Evidence | None:
 # How does the training loss go: up, and back, nowhere, or slowly?
 
 
+LOSS = ("loss",)
 ask_in_turn(
     "loss_course",
     outcome_of(
@@ -747,13 +748,19 @@ ask_in_turn(
     ),
     outcome_of(loss_hump, 0.004, follows=("loss_spike_single",)),
     outcome_of(
-        loss_constant, 0.002, points=MIN_EQUAL_RECORDS, follows=("loss_negative", "loss_zero"), instead=NO_PROGRESS
+        loss_constant,
+        0.002,
+        needs=LOSS,
+        points=MIN_EQUAL_RECORDS,
+        follows=("loss_negative", "loss_zero"),
+        instead=NO_PROGRESS,
     ),
     outcome_of(loss_rises, 0.003, "small_scale_proxies", not_for=("diffusion",), follows=("loss_above_start",)),
     outcome_of(
         loss_slow,
         0.01,
         "axolotl_stability",
+        needs=LOSS,
         points=MIN_EPOCHS_FOR_LINE,
         settled=True,
         not_for=("preference",),
@@ -765,6 +772,7 @@ ask_in_turn(
         0.006,
         "axolotl_stability",
         "karpathy_recipe",
+        needs=LOSS,
         points=6,
         settled=True,
         follows=("dpo_margin_flat", "eval_loss_constant"),
@@ -775,11 +783,12 @@ ask_in_turn(
         0.02,
         "axolotl_stability",
         "karpathy_recipe",
+        needs=LOSS,
         points=LEAST_TO_STALL,
         settled=True,
         not_for=("diffusion",),
         instead=NO_PROGRESS,
     ),
-    needs=("loss",),
+    needs=LOSS,
     not_for=("grpo", "ppo", "rl"),
 )

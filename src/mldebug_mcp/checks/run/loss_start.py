@@ -476,10 +476,23 @@ def _least_first_loss(run: Run) -> tuple[float, str]:
 
 ask_in_turn(
     "loss_start",
-    outcome_of(loss_scale_suspicious, 0.005, "hf_gradacc_blog", "karpathy_recipe", instead=("train_far_above_eval",)),
-    outcome_of(initial_loss_high, 0.006, "karpathy_recipe", "cs231n_nn3", not_for=("preference",)),
     outcome_of(
-        initial_loss_low, 0.01, "karpathy_recipe", "axolotl_stability", "opt_175b_logbook", not_for=("preference",)
+        loss_scale_suspicious,
+        0.005,
+        "hf_gradacc_blog",
+        "karpathy_recipe",
+        needs=("loss",),
+        instead=("train_far_above_eval",),
+    ),
+    outcome_of(initial_loss_high, 0.006, "karpathy_recipe", "cs231n_nn3", needs=("loss",), not_for=("preference",)),
+    outcome_of(
+        initial_loss_low,
+        0.01,
+        "karpathy_recipe",
+        "axolotl_stability",
+        "opt_175b_logbook",
+        needs=("loss",),
+        not_for=("preference",),
     ),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl", "diffusion"),
@@ -683,7 +696,14 @@ def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
 
 ask_in_turn(
     "loss_beginning",
-    outcome_of(loss_jumps_at_start, 0.004, "axolotl_stability", points=20, follows=("loss_hump", "loss_nonfinite")),
+    outcome_of(
+        loss_jumps_at_start,
+        0.004,
+        "axolotl_stability",
+        needs=("loss",),
+        points=20,
+        follows=("loss_hump", "loss_nonfinite"),
+    ),
     outcome_of(
         loss_rises_in_warmup,
         0.005,
@@ -696,6 +716,7 @@ ask_in_turn(
         loss_above_start,
         0.01,
         "karpathy_recipe",
+        needs=("loss",),
         points=MIN_EPOCHS_FOR_COURSE,
         instead=("loss_divergence", "loss_hump"),
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),

@@ -556,17 +556,18 @@ def lr_jump_at_resume(jump: Evidence, run: Run) -> Evidence | None:
     return Evidence(summary, steps=(at,), values={"resumed": at})
 
 
+_RATE = ("learning_rate",)
 ask_in_turn(
     "schedule",
-    outcome_of(lr_zero, 0.01, "transformers_docs", points=RATES_FOR_LEVEL),
-    outcome_of(lr_jump, 0.01, "bekman_mle", points=MIN_RATES_FOR_JUMP),
-    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", points=MIN_RATES_FOR_END),
-    outcome_of(lr_above_configured),
-    outcome_of(lr_below_configured),
-    outcome_of(lr_hardly_decays, 0.01),
-    outcome_of(lr_decays_early, 0.01),
+    outcome_of(lr_zero, 0.01, "transformers_docs", needs=_RATE, points=RATES_FOR_LEVEL),
+    outcome_of(lr_jump, 0.01, "bekman_mle", needs=_RATE, points=MIN_RATES_FOR_JUMP),
+    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", needs=_RATE, points=MIN_RATES_FOR_END),
+    outcome_of(lr_above_configured, needs=_RATE),
+    outcome_of(lr_below_configured, needs=_RATE),
+    outcome_of(lr_hardly_decays, 0.01, needs=_RATE),
+    outcome_of(lr_decays_early, 0.01, needs=_RATE),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
-    needs=("learning_rate",),
+    needs=_RATE,
     whole=True,
 )
 
