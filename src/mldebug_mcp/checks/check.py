@@ -145,7 +145,8 @@ class Evidence:
         steps: Steps of note, the onset first.
         values: The numbers behind the summary.
         present: False for a remark on something harmless that a reader would otherwise ask about.
-        about: The rows of a batch or the memory that it is about.
+        rows: The rows of a batch that it is about.
+        allocation: The memory that it is about.
         severity: Where it differs from the outcome's own.
         fix: Where it differs from the outcome's own.
     """
@@ -154,19 +155,10 @@ class Evidence:
     steps: tuple[float, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
     present: bool = True
-    about: Rows | Allocation | None = None
+    rows: Rows = field(default_factory=Rows)
+    allocation: Allocation = field(default_factory=Allocation)
     severity: Severity | None = None
     fix: str | None = None
-
-    @property
-    def rows(self) -> Rows:
-        """The rows that it is about."""
-        return self.about if isinstance(self.about, Rows) else Rows()
-
-    @property
-    def allocation(self) -> Allocation:
-        """The memory that it is about."""
-        return self.about if isinstance(self.about, Allocation) else Allocation()
 
 
 Detector = Callable[[Run], Evidence | None]

@@ -373,7 +373,7 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     return Evidence(
         f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
         f"{part[full] / part[empty]:.1f} times as much{fullness}",
-        about=Allocation(gap, full),
+        allocation=Allocation(gap, full),
         values={f"device_{number}": float(amount) for number, amount in part.items()} | {"gathered": float(gathered)},
     )
 
