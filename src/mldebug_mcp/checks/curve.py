@@ -434,9 +434,6 @@ def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int
     return np.array(sorted(kept), dtype=np.int64)
 
 
-# Where a curve leaves its level. It jumps and comes back, rises for good, or goes up and down like a saw.
-
-
 # Jumps of a noisy curve: what each point is compared with, and the stretches that stand far above that.
 
 

@@ -243,9 +243,6 @@ def jumps_of(norm: Series) -> list[Spike]:
     return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
 
 
-# Numbers that are not finite, the loss scaler of half precision, and the precision in which a run computes.
-
-
 # Numbers that are not finite: how many, scattered or for good, what came before, and what stays finite beside them.
 
 

@@ -15,9 +15,6 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, O
 from mldebug_mcp.memory.tables import MIB, percent, size
 from mldebug_mcp.models.base import Severity
 
-# An allocation that failed.
-
-
 NAMED = 256 * 1024**2
 """Bytes of others on the device that are worth naming. Chosen: a CUDA context alone takes as much."""
 
@@ -108,9 +105,6 @@ def _limit(event: OutOfMemoryEvent) -> str:
         f"; this process may not take what is free: its limit (set_per_process_memory_fraction) is between "
         f"{size(event.reserved)} and {size(event.reserved + event.requested)}"
     )
-
-
-# Free memory in pieces too small to use.
 
 
 FRAGMENTATION_LEAST_SHARE = 0.25
@@ -324,9 +318,6 @@ def cached_not_released(device: DeviceMemory) -> Evidence | None:
         idle,
         values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},
     )
-
-
-# Devices that hold different amounts.
 
 
 LEAST_RATIO = 1.5

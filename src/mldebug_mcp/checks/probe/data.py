@@ -33,9 +33,6 @@ def probe_inputs_constant(measured: Measured, distinct_inputs: int, reference: R
     return Evidence("the model is given the same for all rows, with different labels")
 
 
-# All labels are the same.
-
-
 MIN_ROWS_OF_ONE_LABEL = 8
 """Rows from which one label for all is not an accident. Chosen: of two equal classes one batch in 128 has it."""
 
@@ -114,9 +111,6 @@ def probe_labels_masked(measured: Measured, trained_labels: int) -> Evidence | N
     )
 
 
-# The labels are shifted twice, or not at all, against the logits.
-
-
 MIN_AGREEING_LABEL_SHARE = 0.9
 """Share of labels that settles it. Chosen: a template may change a few."""
 
@@ -138,9 +132,6 @@ def probe_labels_shifted(measured: Measured, labels_against_ids: dict[str, float
     else:
         return None
     return Evidence(what, values={"same_position": same, "next_position": following})
-
-
-# The labels of a language model are not its inputs, at no shift: shuffled or another text.
 
 
 FEW_CLASSES = 16
@@ -165,9 +156,6 @@ def probe_labels_unrelated(
         f"{shares['same']:.0%} of the labels are the token at their position, {shares['next']:.0%} the next one",
         values={"same_position": shares["same"], "next_position": shares["next"]},
     )
-
-
-# Equal inputs carry different labels, so that no model can learn them all.
 
 
 FLOOR_ROWS = 0.02

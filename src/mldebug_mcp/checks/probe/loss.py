@@ -27,9 +27,6 @@ from mldebug_mcp.probe.measured import (
     Watched,
 )
 
-# The first loss lies far above that of a uniform guess.
-
-
 MAX_TIMES_UNIFORM_LOSS = 1.5
 """Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
 UNIFORM_LOSS_MARGIN_NATS = 0.5
@@ -144,9 +141,6 @@ def probe_loss_over_another_axis(loss_formula: str) -> Evidence | None:
         return None
     axis = loss_formula.partition(" over ")[2].removesuffix(" shifted")
     return Evidence(f"the loss equals the cross-entropy of a softmax over the {axis}, not over the classes")
-
-
-# The loss falls below zero without end.
 
 
 MIN_TIMES_FIRST_LOSS = 10.0
@@ -351,9 +345,6 @@ def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
     return Evidence("the loss equals the cross-entropy of probabilities that were taken for logits")
 
 
-# The user's step moves the parameters up the slope of the user's loss.
-
-
 MIN_UPHILL_COSINE = 0.1
 """Cosine of a step with the slope of the loss from which on it goes up. Chosen: Adam's first step, near the sign of the
 slope, has a cosine of -0.3 to -0.8."""
@@ -492,9 +483,6 @@ def probe_own_optimizer_learns(contrast: Curve) -> Evidence | None:
         return None
     rate = f" at a learning rate of {figure(contrast.learning_rate)}" if contrast.learning_rate else ""
     return Evidence(f"the probe's own AdamW memorises the batch in {len(contrast.losses)} steps{rate}")
-
-
-# Whether the batch is memorised hangs on the seed of the initial weights.
 
 
 MIN_SHARE_OF_WAY_LEFT = 0.25

@@ -79,9 +79,6 @@ def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Ev
     return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(made_in_call)}")
 
 
-# A weight matrix begins with a deviation far above what its width asks for.
-
-
 MAX_USUAL_INIT_FACTOR = 8.0
 """Times the usual deviation of a weight matrix from which on it is large. Chosen: usual schemes lie within a factor of
 3 of sqrt(2 / (5 fan_in))."""
@@ -111,9 +108,6 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
     return listed("all units have the same weights after training", alike_units)
 
 
-# Most units of a rectifier give zero for every row.
-
-
 MIN_DEAD_UNIT_SHARE = 0.9
 """Share of the units of a rectifier that are zero for all rows. Chosen: a small batch leaves up to half of a healthy
 layer at zero."""
@@ -133,9 +127,6 @@ def probe_units_dead(measured: Measured, activations: list[Operation]) -> Eviden
     return Evidence(
         f"{worst.share:.0%} of the units of {worst.op} in {worst.module or 'the model'} are zero for all rows"
     )
-
-
-# Most outputs of the squashing activations lie where their slope is nearly zero.
 
 
 MIN_SATURATED_SHARE = 0.8
@@ -229,9 +220,6 @@ def probe_gradient_discarded(watched: Watched) -> Evidence | None:
     return Evidence(f"backward gives a gradient at each of {steps} steps, and the optimizer finds none of it")
 
 
-# The first gradient is thousands of times as large as usual.
-
-
 PROBE_GRADIENT_EXPLODING_LARGE = 1000.0
 """Norm of the first gradient, in units of a loss above 1, that is far too large. Chosen: norms of 0.1 to 10 are usual
 at the start, whatever the width."""
@@ -244,9 +232,6 @@ def probe_gradient_exploding(measured: Measured, gradients: Gradients) -> Eviden
     if gradients.norm < PROBE_GRADIENT_EXPLODING_LARGE * max(1.0, abs(measured.initial_loss or 0.0)):
         return None
     return Evidence(f"the norm of the first gradient is {figure(gradients.norm)}", values={"norm": gradients.norm})
-
-
-# A large share of the trainable parameters gets no gradient at all.
 
 
 PROBE_GRADIENT_MISSING_LARGE = 0.2
@@ -274,9 +259,6 @@ def probe_gradient_nonfinite(gradients: Gradients) -> Evidence | None:
         return None
     names = ", ".join(gradients.nonfinite[:3])
     return Evidence(f"{gradients.nonfinite_count} of {gradients.trainable} gradients are not finite: {names}")
-
-
-# Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised.
 
 
 LEAST_SHARE = 0.2
@@ -348,9 +330,6 @@ def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) ->
 
 
 # Does the optimizer step, on all parameters, and with updates of usual size?
-
-
-# The learning rate is far below the range in which anything is learnt, and the batch is not memorised.
 
 
 MIN_USUAL_LEARNING_RATE = 3e-6
@@ -454,9 +433,6 @@ def probe_optimizer_never_steps(watched: Watched, movement: Movement) -> Evidenc
     if watched.optimizer_steps or movement.still_share < 1:
         return None
     return Evidence(f"no optimizer step in {watched.steps} calls of train_step")
-
-
-# The user's first step changes the weights by a large part of their size.
 
 
 LARGE_UPDATE = 0.2
