@@ -752,8 +752,6 @@ MIN_LARGEST_RISES_SHARE = 0.8
 MIN_RISE_FALL_RATIO = 1.3
 """Times the share of the largest changes in all that the loss goes down. Fitted: noise and spikes have 0.9 to 1.2 in
 benchmarks/faults and loops, rows in blocks 1.34 and more."""
-
-
 MAX_JUMP_SHARE_LEFT = 0.1
 """Share of a jump that is left where its fall is over. Chosen: an exponential fall has no other end."""
 

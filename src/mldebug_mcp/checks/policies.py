@@ -59,7 +59,6 @@ _SCORED_BY = (
     Quantity.REWARD_ACCURACY,
 )  # fmt: skip
 """What a policy is scored by at evaluation."""
-
 TOP_REWARD_GAP_SHARE = 0.02
 """Of the most that can be earned: so near to it the reward has come. Chosen: a wrong answer in fifty."""
 
@@ -222,7 +221,6 @@ ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
 """Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
 NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
 """Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
-
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NEARLY_THEN = 0.1

@@ -50,7 +50,6 @@ MIN_SHARE_AFTER_STEPS = 0.5
 MAX_KEYS = 400
 EVALUATION_RANK = 2
 """The rank of calls of an evaluation; those of the optimizer have 0, all others 1."""
-
 _STEP_NAME = re.compile(
     r"ProfilerStep|optimizer\.step|train\w*[ _.]?step|(?:^|[^a-z])(?:step|iteration|iter|batch)(?:[^a-z]|$)",
     re.IGNORECASE,
@@ -724,8 +723,6 @@ MIN_TIMELINE_STEPS = 4
 LEAST_SHARE = 0.7
 """Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
-
-
 MAX_PERIOD_DIFFERENCE_SHARE = 0.1
 """Relative difference of the distances between copies that are made every so many steps. Chosen: steps are counted."""
 

@@ -31,8 +31,6 @@ MAX_TIMES_UNIFORM_LOSS = 1.5
 """Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
 UNIFORM_LOSS_MARGIN_NATS = 0.5
 """Nats more that it may have. Chosen: usual output scales add less."""
-
-
 TIMES_FAR_OFF = 10.0
 """Times the loss of a uniform guess that no model in use begins with. Chosen: of 50 classes it is 39 nats."""
 

@@ -59,7 +59,6 @@ NEAR_ENTROPY = 0.02
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
 _NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
 _AT_RANK = regex(r"@|at_?\d")
-
 Holds = NDArray[np.bool_]
 
 
@@ -271,8 +270,6 @@ _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d"
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure the one that is looked for; of many, a mean over those that are no background."""
-
-
 _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 

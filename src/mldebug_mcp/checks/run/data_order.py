@@ -179,7 +179,6 @@ UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 """Why `epochs_of` returns nothing."""
 MIN_WHOLE_PASS_SHARE = 0.9
 """Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
-
 PASS_PROFILE_PARTS = 8
 """Stretches of an epoch that compare with the next. Chosen: eight levels tell an order."""
 PER_PART = 2
@@ -462,7 +461,6 @@ SAME_ORDER_SIGMAS_OF_PASS = 4.0
 has 3.5."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
-
 MAX_NEXT_RECORD_CORRELATION = 0.3
 """Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
 

@@ -557,7 +557,6 @@ MIN_TYPICAL_LOSS_RATIO = 2.0
 1.3."""
 MIN_LOWEST_LOSS_RATIO = 1.8
 """The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
-
 FEW_WRONG = 0.98
 """Accuracy from which on single rows make the loss. Chosen: ten in five hundred."""
 

@@ -447,8 +447,6 @@ HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 
 Unigram statistics of text lie near 0.6."""
-
-
 LEAST_TO_STALL = 12
 """Records of a loss that tell of standing still. Chosen: of a dozen epochs a model that learns shows half."""
 

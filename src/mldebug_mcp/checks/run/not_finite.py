@@ -424,8 +424,6 @@ MIN_OVERFLOWS_AT_FLOOR = 3
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
 _MESSAGE = regex(rf"loss scale: ({NUMBER}), reducing to ({NUMBER})", re.IGNORECASE)
-
-
 MIN_LOST_GRADIENTS = 3
 """Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
 MIN_SHARE_OF_LOST_GRADIENTS = 0.02

@@ -476,8 +476,6 @@ WAIT_FEW = 2
 """Records that tell as well where each waits long. Chosen: no slow start does that twice."""
 MOST_OF_STEP = 0.5
 """Share of its step that each then waits for. Chosen: by hand."""
-
-
 MAX_IDLE_DEVICE_UTILISATION = 0.5
 """Share of the time in which a device works, below which it waits for most of a step. Chosen: by hand."""
 
@@ -715,7 +713,6 @@ MAX_EQUAL_NORM_DIFFERENCE = 1e-3
 """Relative difference of norms that are one. Chosen: ranks reduce in one order."""
 MIN_PARTED_NORM_DIFFERENCE = 1e-2
 """Relative difference of norms that are not one. Chosen: ranks reduce in one order."""
-
 MID_RUN = 0.1
 """Share of the run beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
 MID_RUN_STEPS = 50.0

@@ -270,7 +270,6 @@ MAX_PRIOR_LEVEL_RATIO = 2.0
 is known again. Chosen: an ordinary climb does not double it."""
 FALLS_CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
-
 MAX_WINDOW_POINTS = 2_000
 """Points that windows are moved over: medians stand for more. Chosen: time and memory grow with their square."""
 

@@ -587,7 +587,6 @@ rewards, and by some times that before they settle."""
 LEAST_IMPOSSIBLE = 1000.0
 """The least of that where the longest episode bounds the returns, as many rewards as it has steps. Chosen: most
 episodes may bring nothing, and few a lot."""
-
 _SHORT = regex(r"(?:.*/)?(?:(?:mean|avg|average|max)_?q|q_?(?:mean|avg|average|max))", re.IGNORECASE, needs="q")
 """Names of the values of actions that are too short to be understood elsewhere."""
 

@@ -28,8 +28,6 @@ MIN_STALE_DEVIATIONS = 0.5
 """Standard deviations and logarithms of them together. Chosen: statistics that follow are off by 0.2 at most."""
 FEW_FEATURES = 4
 """Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
-
-
 TINY = 1e-12
 """What stands for nothing where something is divided by it. Chosen: no sound batch or factor comes near."""
 

@@ -302,8 +302,6 @@ LEAST_PER_STEP = 0.005
 """... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
 LEAST_DECAY = 0.02
 """A decay of SGD below this is usual whatever the rate. Chosen: where the product is large the rate is."""
-
-
 OUTWEIGHS = Outcome(
     "weight_decay_outweighs",
     """At its highest rate, a step takes so much of each weight that what was learnt 200 steps ago is forgotten.
@@ -408,8 +406,6 @@ _COUNTED_PER_ROW = regex(
     needs="_tokens_per_",
 )
 _LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
-
-
 _LENGTH_OF_ROWS = regex(r"(?:mean_|avg_)?(?:seq(?:uence)?|row|sample|example)s?_(?:tokens|len(?:gth)?)")
 NEARLY_WHOLE = 0.9
 """Share of a row's tokens that count where all do. Chosen: the first of each row does not, and rows are sampled."""
