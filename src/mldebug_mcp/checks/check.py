@@ -263,7 +263,7 @@ class Question:
 
     Args:
         id: Its name.
-        outcomes: Its answers, of which a subject shows one at most, and attributes of them.
+        outcomes: Its answers: a subject shows one at most, with its attributes.
         ask: Returns what is seen.
         needs: Metrics without which it cannot be asked.
         any_of: Metrics; one of them suffices: a quantity, by whatever name; a name; or a name in which `*` stands for

@@ -32,7 +32,7 @@ LEAST_FOR_COURSE = 20
 """Records that show a course. Chosen: so many blocks of them, or both halves, have a level and a noise."""
 CLEAR_SIGMAS = 6.0
 """Standard deviations of a level, that of a block of records among them, by which it has clearly moved. Fitted: 400
-healthy runs of benchmarks/faults, none of which does by chance."""
+healthy runs of benchmarks/faults: none does by chance."""
 MEDIAN_ERROR = 1.25
 """Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 MAX_SAMPLE = 40_000
