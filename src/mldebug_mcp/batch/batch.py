@@ -36,8 +36,6 @@ MIN_SHARE_OUTSIDE = 0.05
 """Share of the boxes that leave the image from which they have another form. Chosen."""
 LARGEST_SHARE = 1.5
 """Coordinates above this are no shares of the image: a box may reach a little beyond its edge."""
-
-
 BoxForm = Literal["shares", "corners", "coco"]
 """Centre and size as shares of the image, as for DETR; corners in pixels, as torchvision's detectors want them; left,
 top, width and height in pixels, as COCO writes them."""
@@ -453,7 +451,6 @@ class Overlap:
 
 
 _IMAGE_TOKEN = ("image_token_id", "image_token_index")
-
 _RELATIVE = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "rotary_pct", "alibi")
 """Settings of models in which only the distance between tokens counts, so that padding in front moves nothing."""
 
@@ -568,11 +565,8 @@ def _image_tokens(settings: Mapping[str, object]) -> int | None:
 
 Purpose = Literal["sft", "pretraining", "dpo", "kto", "generation", "classification", "embedding", "vlm"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
-
-
 MAX_PROBLEM_ROWS = 1000
 """Rows that a problem or a finding names at most. Chosen: more than anyone looks at."""
 

@@ -145,8 +145,6 @@ MIN_COPIED_LABEL_SHARE = 0.8
 """Share of a row's labels that have to stand in its inputs to call them a copy. Chosen by hand."""
 NEARLY_ALL = 0.95
 """Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
-
-
 OF_GRAIN: Mapping[str, str] = {
     "inputs": "input_ids",
     "inputs_segmentation": "attention_mask",

@@ -169,7 +169,6 @@ def _parts_of(file: Path, groups: Sequence[tuple[int, int]], first: int, most_by
 
 
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
-
 SIDES = ("chosen", "rejected", "prompt", "completion")
 NOT_SIDES = frozenset({"decoder", "labels", "reference", "ref"})
 """What `_input_ids` may follow without being a side of a pair or triplet."""
@@ -495,7 +494,6 @@ def is_indices(column: Column) -> bool:
 
 MAX_CATEGORY_CHARACTERS = 16
 """Characters up to which a value may be the name of a category; what is longer is text. Chosen by hand."""
-
 ROW_NUMBERS = frozenset({"id", "_id", "idx", "index", "uuid", "guid", "row_id", "sample_id", "__index_level_0__"})
 """Columns that number the rows, and differ where all else is the same."""
 
@@ -629,8 +627,6 @@ _PAIR_SCORES_NAMES = tuple(
     for word in ("score", "rating", "reward")
     for form in ("{1}_{0}", "{0}_{1}", "{0}-{1}")
 )
-
-
 MARGIN = "margin"
 """By how much the chosen completion is better, in the data of TRL's RewardTrainer."""
 

@@ -50,8 +50,6 @@ _SPEAKERS = {
     "model": ASSISTANT,
     "system": "system",
 }
-
-
 _OTHER_WORDS = ("Qone", "~", "7")
 """Words that no answer has in common with all of its beginning: what stands before them is the template's."""
 

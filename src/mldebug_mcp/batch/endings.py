@@ -371,8 +371,6 @@ MIN_TOKENS_REPEATED = 4
 """Tokens of a prompt that have to stand again, special ones in front left out. Chosen: fewer begin many answers."""
 MIN_SHARE_REPEATED_PROMPTS = 0.5
 """Share of the rows in which they have to. Chosen: some answers begin with the words of the question."""
-
-
 MAX_ROWS_TRIED = 200
 """Rows of a side after which the others are looked at only if these repeat their prompts: most data do not."""
 

@@ -20,7 +20,6 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.generic]
-
 HUGE = 2**62
 """What integers beyond 64 bits are read as: outside any vocabulary, as they are."""
 

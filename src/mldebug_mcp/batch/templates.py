@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 PROMPT_ROLES = frozenset({"system", "user", "tool", "developer"})
 ASSISTANT = "assistant"
-
 _ROLES = {"model": ASSISTANT, "ipython": "tool", "instruction": "user", "input": "user", "response": ASSISTANT}
 
 

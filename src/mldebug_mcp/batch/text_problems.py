@@ -26,7 +26,6 @@ _ANSWER = re.compile(r"\n\s*(?:Assistant|ASSISTANT|AI|Response) ?:")
 """What stands before the answer where a pair is one text with plain markers, as Anthropic's HH data."""
 PLACEHOLDER = "<image>"
 _IMAGES = ("images", "image")
-
 Messages = Sequence[Mapping[str, object]]
 Texts = Mapping[str, list[object]]
 """Columns of strings or conversations by name."""
@@ -163,8 +162,6 @@ MIN_SHARE_ANSWERED = 0.9
 _FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
-
-
 _TextProblem = tuple[str, str, list[int]]
 """A check, what it reports, and the places of the rows in the table."""
 
@@ -385,7 +382,6 @@ MIN_SHARE_EMPTY = 0.9
 """Share of the texts with blocks of reasoning in which all are empty. Chosen: mixed data hold both on purpose."""
 _EVERY_BLOCK_EMPTY = "every block of reasoning is empty"
 EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
-
 Chats = Sequence[tuple[int, Messages]]
 
 

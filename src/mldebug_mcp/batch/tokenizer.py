@@ -218,7 +218,6 @@ MAX_TEMPLATE_SECONDS = 5.0
 """Seconds that a template may take. Chosen by hand: a conversation takes milliseconds."""
 _TEMPLATE = "<template>"
 """The file name under which Jinja compiles a template."""
-
 Traced: TypeAlias = object
 """What Python hands to a trace function besides the frame and the event."""
 
@@ -513,9 +512,6 @@ def _load_by_class(folder: Path, name: str) -> HFTokenizer:
     return loaded
 
 
-# The files of a tokenizer.
-
-
 # A tokenizer's files, copied for the library that loads them: known names only, and known keys of checked types.
 #
 # A library that is given a folder opens whatever the configuration in it names (`vocab`, `gguf_file`, ...). So it never
@@ -545,7 +541,6 @@ MAX_TEMPLATES = 32
 MAX_ID = 2**21
 """Ids of added tokens: eight times the largest vocabulary in use (262,144); loaders fill the ids below with tokens."""
 _NAMED_TOKEN = re.compile(r"[a-z][a-z0-9_]{0,60}_token")
-
 _Name = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 _Content = Annotated[str, Field(max_length=1024)]
 _Script = Annotated[str, Field(max_length=MAX_TEMPLATE)]

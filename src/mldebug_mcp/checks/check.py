@@ -132,6 +132,10 @@ class Allocation:
     stack: tuple[str, ...] = ()
 
 
+MAX_LISTED_STEPS = 10
+"""Steps that evidence lists. Chosen: a line holds as many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What a question saw of an outcome.
@@ -141,7 +145,8 @@ class Evidence:
         steps: Steps of note, the onset first.
         values: The numbers behind the summary.
         present: False for a remark on something harmless that a reader would otherwise ask about.
-        about: The rows of a batch or the memory that it is about.
+        rows: The rows of a batch that it is about.
+        allocation: The memory that it is about.
         severity: Where it differs from the outcome's own.
         fix: Where it differs from the outcome's own.
     """
@@ -150,19 +155,10 @@ class Evidence:
     steps: tuple[float, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
     present: bool = True
-    about: Rows | Allocation | None = None
+    rows: Rows = field(default_factory=Rows)
+    allocation: Allocation = field(default_factory=Allocation)
     severity: Severity | None = None
     fix: str | None = None
-
-    @property
-    def rows(self) -> Rows:
-        """The rows that it is about."""
-        return self.about if isinstance(self.about, Rows) else Rows()
-
-    @property
-    def allocation(self) -> Allocation:
-        """The memory that it is about."""
-        return self.about if isinstance(self.about, Allocation) else Allocation()
 
 
 Detector = Callable[[Run], Evidence | None]
@@ -185,11 +181,14 @@ class Outcome:
         sources: Ids of the sources of its thresholds; empty where they were fitted or chosen.
         of: The outcome that has this attribute: reported with it, and unknown without it.
         needs: Metrics without which this outcome cannot be judged, besides those of its question.
-        follows: See `symptom`.
-        instead: See `symptom`.
-        as_chosen: See `symptom`.
+        follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
+            further evidence.
+        instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
+            present, the absence of this one is not evidence.
+        as_chosen: `background` stands as chosen, whatever the healthy runs of the benchmark show: their settings are
+            drawn from a few, and hardly any of them is regularised as real runs are.
         points: Finite values that the first of its needs must have, besides those of its question.
-        settled: Whether a young run is too early for it.
+        settled: Whether a run that is still young (`is_young`) is too early for it.
         not_for: Kinds of run for which it makes no sense, besides those of its question.
         see: What sees it, where its question tries its outcomes in turn; then its needs are required first.
         severity: What it usually does to training.
@@ -212,7 +211,7 @@ class Outcome:
     points: int = 1
     settled: bool = False
     not_for: tuple[str, ...] = ()
-    see: Detector | None = None
+    see: Callable[..., Evidence | None] | None = None
     severity: Severity = "info"
     why: str = ""
     fix: str = ""
@@ -226,14 +225,16 @@ Subject = Literal["run", "batch", "probe", "memory"]
 
 
 def run_lacks(asked: Question | Outcome, run: Run) -> CannotTell | None:
-    """Return why a question, or an outcome of it, cannot be judged in a run, or None if it can; see `symptom`."""
+    """Return why a question, or an outcome of it, cannot be judged in a run, or None if it can."""
     if run.kind in asked.not_for:
         return CannotTell(f"not judged for a run of kind {run.kind}")
     if missing := missing_metrics(asked.needs, asked.any_of if isinstance(asked, Question) else (), run):
         return not_logged(missing)
     if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
         return too_few(asked.needs[0], count, asked.points)
-    return too_early(run) if asked.settled and is_young(run) else None
+    if isinstance(asked, Outcome) and asked.settled and is_young(run):
+        return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
+    return None
 
 
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
@@ -256,16 +257,21 @@ def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:
     return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}")
 
 
-def too_early(run: Run) -> CannotTell:
-    """Return the answer for a run that is still young."""
-    return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A registered question; see `question` for the other fields.
+    """A registered question.
 
     Args:
+        id: Its name.
+        outcomes: Its answers: a subject shows one at most, with its attributes.
+        ask: Returns what is seen.
+        needs: Metrics without which it cannot be asked.
+        any_of: Metrics; one of them suffices: a quantity, by whatever name; a name; or a name in which `*` stands for
+            any text.
+        points: Finite values that the first of `needs` must have in a segment.
+        not_for: Kinds of run for which the question makes no sense (`catalogue.KINDS`).
+        whole: Whether the run is judged as a whole, not segment by segment.
+        subject: What it is asked of.
         lacks: Says why the question cannot be asked of a subject, or None if it can.
     """
 
@@ -275,7 +281,6 @@ class Question:
     needs: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
     points: int = 1
-    settled: bool = False
     not_for: tuple[str, ...] = ()
     whole: bool = False
     subject: Subject = "run"
@@ -353,37 +358,17 @@ def symptom(
     any_of: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
     points: int = 1,
-    settled: bool = False,
     not_for: tuple[str, ...] = (),
     whole: bool = False,
     background: float = DEFAULT_BACKGROUND,
     follows: tuple[str, ...] = (),
-    instead: tuple[str, ...] = (),
     as_chosen: bool = False,
 ) -> Callable[[Detector], Detector]:
-    """Register a function as the symptom of its name.
-
-    Args:
-        needs: Metrics without which it cannot be judged.
-        any_of: Metrics; one of them suffices: a quantity, by whatever name; a name; or a name in which `*` stands for
-            any text.
-        sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
-        points: Finite values that the first of `needs` must have in a segment.
-        settled: It cannot be judged of a run that is still young (`is_young`).
-        not_for: Kinds of run for which the question makes no sense (`catalogue.KINDS`).
-        whole: Judge the run as a whole, not segment by segment.
-        background: How often a healthy run shows it, between 0 and 1.
-        follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
-            further evidence.
-        instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
-            present, the absence of this one is not evidence.
-        as_chosen: `background` stands as chosen, whatever the healthy runs of the benchmark show: their settings are
-            drawn from a few, and hardly any of them is regularised as real runs are.
-    """
+    """Register a function as the symptom of its name: one question with one outcome, which have the fields."""
 
     def register(detect: Detector) -> Detector:
-        outcome = outcome_of(detect, background, *sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        add(Question(outcome.id, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
+        outcome = outcome_of(detect, background, *sources, follows=follows, as_chosen=as_chosen)
+        add(Question(outcome.id, (outcome,), _asker(detect), needs, any_of, points, not_for, whole))
         return detect
 
     return register
@@ -394,18 +379,17 @@ def question(
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     points: int = 1,
-    settled: bool = False,
     not_for: tuple[str, ...] = (),
     whole: bool = False,
 ) -> Callable[[Asker], Asker]:
     """Register a function as the question of its name, with the outcomes; it sees at most one of them.
 
     The function returns the outcome that it sees, with the attributes of it, and for outcomes that could not be judged
-    why. See `symptom` for the other fields.
+    why. See `Question` for the other fields.
     """
 
     def register(ask: Asker) -> Asker:
-        add(Question(ask.__name__, outcomes, ask, needs, any_of, points, settled, not_for, whole))
+        add(Question(ask.__name__, outcomes, ask, needs, any_of, points, not_for, whole))
         return ask
 
     return register
@@ -688,7 +672,7 @@ def _answer_of(
 
 
 def outcome_of(
-    see: Callable[..., object],
+    see: Callable[..., Evidence | None],
     background: float = DEFAULT_BACKGROUND,
     *sources: str,
     needs: tuple[str, ...] = (),
@@ -697,55 +681,45 @@ def outcome_of(
     instead: tuple[str, ...] = (),
     as_chosen: bool = False,
     points: int = 1,
-) -> Outcome:
-    """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
-    return Outcome(see.__name__, see.__doc__ or "", background, sources, of, needs, follows, instead, as_chosen, points)
-
-
-def reading(
-    read: Detector,
-    *,
-    needs: tuple[str, ...] = (),
-    sources: tuple[str, ...] = (),
-    points: int = 1,
     settled: bool = False,
     not_for: tuple[str, ...] = (),
-    background: float = DEFAULT_BACKGROUND,
-    follows: tuple[str, ...] = (),
-    instead: tuple[str, ...] = (),
-    as_chosen: bool = False,
 ) -> Outcome:
-    """Return the outcome of its name that a function sees, whose documentation is its own; see `symptom`."""
-    outcome = outcome_of(
-        read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
-    )
-    return replace(outcome, settled=settled, not_for=not_for, see=read)
+    """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
+    name, doc = see.__name__, see.__doc__ or ""
+    given = (background, sources, of, needs, follows, instead, as_chosen, points, settled, not_for)
+    return Outcome(name, doc, *given, see=see)
 
 
 def ask_in_turn(
     name: str,
-    *readings: Outcome,
+    *outcomes: Outcome,
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
+    points: int = 1,
     not_for: tuple[str, ...] = (),
     whole: bool = False,
 ) -> None:
-    """Register the question of a name that tries its readings in their order; see `symptom` for the other fields.
+    """Register the question of a name that tries its outcomes in their order; see `Question` for the other fields.
 
-    What a healthy run shows of each is chosen, and counted anew by the fit, but for readings that are `as_chosen`.
+    What a healthy run shows of each is chosen, and counted anew by the fit, but for outcomes that are `as_chosen`. An
+    attribute is asked of what was seen of its outcome, and of the run.
     """
 
     def ask(run: Run) -> Answers:
-        return first_of(run, readings)
+        answers = first_of(run, (outcome for outcome in outcomes if not outcome.of))
+        for outcome in outcomes:
+            if outcome.of and outcome.see is not None:
+                answers = with_attribute(answers, outcome.of, outcome.see, run)
+        return answers
 
-    add(Question(name, readings, ask, needs, any_of, not_for=not_for, whole=whole))
+    add(Question(name, outcomes, ask, needs, any_of, points, not_for, whole))
 
 
-def first_of(run: Run, readings: Iterable[Outcome]) -> Answers:
+def first_of(run: Run, outcomes: Iterable[Outcome]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for outcome in readings:
-        assert outcome.see is not None  # noqa: S101 - `reading` gives it
+    for outcome in outcomes:
+        assert outcome.see is not None  # noqa: S101 - `outcome_of` gives it
         result = run_lacks(outcome, run) or answer_of(partial(outcome.see, run))
         if result is not None:
             answers[outcome.id] = result

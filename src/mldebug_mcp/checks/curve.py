@@ -26,6 +26,13 @@ from mldebug_mcp.logs.run import Run, Series
 # Medians and median absolute deviations throughout, so that the outliers that are looked for do not hide themselves.
 
 
+LEAST_FOR_LEVEL = 5
+"""Records that are a level. Chosen: the median of fewer is not one, nor has it a trend."""
+LEAST_FOR_COURSE = 20
+"""Records that show a course. Chosen: so many blocks of them, or both halves, have a level and a noise."""
+CLEAR_SIGMAS = 6.0
+"""Standard deviations of a level, that of a block of records among them, by which it has clearly moved. Fitted: 400
+healthy runs of benchmarks/faults: none does by chance."""
 MEDIAN_ERROR = 1.25
 """Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 MAX_SAMPLE = 40_000
@@ -87,8 +94,6 @@ def edge_width(count: int) -> int:
     return min(count, max(3, count // 20))
 
 
-IN_TURN_LEAST = 20
-"""Values of two curves that take turns. Chosen: by hand."""
 IN_TURN_APART = 10.0
 """Times the noise of either curve by which two that take turns are apart. Chosen: batches of one kind are not."""
 
@@ -99,7 +104,7 @@ def curves_in_turn(values: Floats) -> tuple[float, float] | None:
     Such are the records of two runs, sorted by step, and those of two kinds of batches. Each value lies above its
     neighbours, and the next below: so do those of no smooth curve, whichever way it goes.
     """
-    if len(values) < IN_TURN_LEAST:
+    if len(values) < LEAST_FOR_COURSE:
         return None
     count = len(values) // 2
     even, odd = values[: 2 * count : 2], values[1 : 2 * count : 2]
@@ -429,9 +434,6 @@ def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int
     return np.array(sorted(kept), dtype=np.int64)
 
 
-# Where a curve leaves its level. It jumps and comes back, rises for good, or goes up and down like a saw.
-
-
 # Jumps of a noisy curve: what each point is compared with, and the stretches that stand far above that.
 
 
@@ -602,8 +604,6 @@ MIN_STEEP_RECORDS = 3
 """Records in a row that go up steeply, which is enough. Chosen: by hand."""
 STEEP_TIMES = 4.0
 """Times the lowest loss to which they go up. Chosen: by hand."""
-RISE_SIGMAS = 6.0
-"""A rise stands this far above the noise of block medians. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,7 +647,7 @@ def rise_for_good(run: Run) -> Rise | None:
     lowest, end = float(cut.level[best]), end_level(loss.value)
     rise = end - lowest
     start = start_level(loss.value) if best else lowest
-    needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), RISE_SIGMAS * cut.wobble, 1e-9)
+    needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), CLEAR_SIGMAS * cut.wobble, 1e-9)
     tail = loss.value[-max(3, len(loss) // 10) :]
     if rise < needed or best == len(cut.level) - 1 or not _stays_up(loss.value, quantile(tail, 0.2), lowest, rise):
         return None
@@ -705,8 +705,6 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
 
 MIN_LOSS_RISE_SHARE = 0.05
 """Share above its lowest level by which a loss rises. Chosen: healthy losses hardly ever rise."""
-TURNING_SIGMAS = 6.0
-"""Times the noise of block medians by which a loss rises. Chosen: healthy losses hardly ever rise."""
 LOSS_BLOCKS = 20
 """Blocks of records that a loss is cut into. Chosen: by hand."""
 END_LEVEL_BLOCKS = 3
@@ -722,7 +720,7 @@ def fails_at(loss: Series) -> float | None:
     lowest = int(np.argmin(cut.level))
     after = cut.level[lowest + 1 :]  # of a loss that falls steeply to the end, the blocks before are higher too
     risen = median(after[-END_LEVEL_BLOCKS:]) - float(cut.level[lowest]) if len(after) else 0.0
-    least = max(MIN_LOSS_RISE_SHARE * abs(float(cut.level[lowest])), TURNING_SIGMAS * cut.wobble)
+    least = max(MIN_LOSS_RISE_SHARE * abs(float(cut.level[lowest])), CLEAR_SIGMAS * cut.wobble)
     if risen < least:
         return None
     near = lowest + int(np.flatnonzero(cut.level[lowest:] < cut.level[lowest] + least)[-1])
@@ -735,8 +733,6 @@ def fails_at(loss: Series) -> float | None:
 # down as it went up; noise goes up as it goes down.
 
 
-SAWTOOTH_SIGMAS = 6.0
-"""Standard deviations of the changes from record to record that a jump is. Chosen: no noise goes so far."""
 OF_LEVEL = 0.04
 """Share of the level that a jump is. Chosen: no noise goes so far."""
 MIN_JUMP_SHARE_KEPT = 0.5
@@ -756,8 +752,6 @@ MIN_LARGEST_RISES_SHARE = 0.8
 MIN_RISE_FALL_RATIO = 1.3
 """Times the share of the largest changes in all that the loss goes down. Fitted: noise and spikes have 0.9 to 1.2 in
 benchmarks/faults and loops, rows in blocks 1.34 and more."""
-
-
 MAX_JUMP_SHARE_LEFT = 0.1
 """Share of a jump that is left where its fall is over. Chosen: an exponential fall has no other end."""
 
@@ -787,7 +781,7 @@ def teeth_of(values: Floats) -> Teeth | None:
     share = _share(change)
     if share < MIN_LARGEST_RISES_SHARE or share < MIN_RISE_FALL_RATIO * _share(-change):
         return None
-    least = max(SAWTOOTH_SIGMAS * mad(change), OF_LEVEL * abs(median(values)))
+    least = max(CLEAR_SIGMAS * mad(change), OF_LEVEL * abs(median(values)))
     jumps = np.flatnonzero(change > least)
     starts = jumps[np.append(True, np.diff(jumps) >= MIN_RECORDS_PER_TOOTH - 1)] if len(jumps) else jumps
     ends = np.minimum(np.append(starts[1:], len(values) - 1), starts + MAX_JUMP_RECORDS)

@@ -25,6 +25,10 @@ from mldebug_mcp.logs.run import Run, Series
 # A log's evaluation losses, and what compares them with the training loss.
 
 
+LEAST_FOR_MEDIAN = 3
+"""Evaluations that are a level, and records next to them. Chosen: their median stands against one stray value."""
+LEAST_FOR_HALVES = 4
+"""Evaluations that show a course. Chosen: both halves then hold two."""
 MAX_RECORDS_PER_EVALUATION = 5
 """Training records, at most, whose median stands for the loss at an evaluation. Chosen: earlier ones are out of
 date."""
@@ -47,8 +51,6 @@ LEAST_PER_TOKEN = 1.0
 """Nats per token from which on a perplexity tells the unit of a loss. Chosen: label smoothing adds much to less."""
 MIN_FALL_OF_BOTH = 2.0
 """How many times both losses fall where they are one quantity on two scales. Chosen: by hand."""
-LEAST_IN_STEP = 4
-"""Evaluations over which both losses are compared. Chosen: by hand."""
 MANY_TIMES = 10.0
 """The ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
 EVALUATION_FALLS = 1.3
@@ -57,8 +59,6 @@ SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 EVALUATION_STANDS = 0.01
 """Share of its level within which an evaluation loss does not move. Chosen: a fixed set has no sampling noise."""
-LEAST_STANDING = 4
-"""Evaluations that show that a loss does not move. Chosen: by hand."""
 EVALUATION_EARLY = 0.2
 """Share of the run within which the first of those evaluations lies. Chosen: by hand."""
 ERRORS_OF_VALUES = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
@@ -131,7 +131,7 @@ def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
     for logged in _of_whole_sets(run, Quantity.LOSS, *ERRORS_OF_VALUES):
         series = logged.finite
-        if len(series) >= LEAST_STANDING and series.step[0] <= EVALUATION_EARLY * run.last_step:
+        if len(series) >= LEAST_FOR_HALVES and series.step[0] <= EVALUATION_EARLY * run.last_step:
             level = abs(median(series.value))
             return float(np.ptp(series.value)) <= EVALUATION_STANDS * level or _rests_in_its_noise(series.value, level)
     return False
@@ -215,7 +215,7 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
 
     What is learnt then serves held-out rows as well: one is the sum over more rows, or in another unit.
     """
-    if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all():
+    if len(train) < LEAST_FOR_HALVES or not ((train > 0) & (evaluation > 0)).all():
         return
     times = evaluation / train
     if evaluation[0] < (EVALUATION_FALLS if float(times.min()) > MANY_TIMES else MIN_FALL_OF_BOTH) * evaluation[-1]:
@@ -312,8 +312,6 @@ def as_shares(accuracies: Floats) -> Floats:
     return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
 
 
-END_EVALUATIONS = 3
-"""Evaluations that are the last. Chosen: a median of three has no outlier."""
 SCORES_OF_A_CLASS = frozenset({Quantity.RECALL, Quantity.PRECISION, Quantity.F1, Quantity.DICE, Quantity.IOU})
 """What answers of the commonest class alone leave at zero, where it measures another."""
 MOST_BEYOND_ONE = 3.0
@@ -330,7 +328,7 @@ def is_beyond_one(run: Run, accuracy: Series) -> bool:
 
 def last_share(series: Series) -> float:
     """Return a score at the end as a share of one, 0 where it has no values."""
-    return median(as_shares(series.value)[-END_EVALUATIONS:]) if len(series) else 0.0
+    return median(as_shares(series.value)[-LEAST_FOR_MEDIAN:]) if len(series) else 0.0
 
 
 def share_of_right_answers(run: Run) -> float:
@@ -374,8 +372,6 @@ QUALITY_EARLY = 4
 first."""
 MIN_LOSS_FALL_SHARE = 0.03
 """Share by which a loss falls at all. Chosen: beyond noise."""
-LEAST_LOSSES = 4
-"""Evaluations that show a fall. Chosen: both halves then hold two."""
 MAX_SCORE = 100.0
 """Beyond it a score of evaluation is none. Chosen: scores are shares, in percent at most."""
 _CLOCKS = regex(
@@ -420,8 +416,6 @@ _OF_A_TERM = frozenset({"coef", "coeff", "weight", "scale", "factor", "alpha", "
 """Words of settings that weigh a term of a loss."""
 BETTER_THAN_BASELINE = 0.05
 """Share of a baseline by which evaluation ends below it. Chosen: a chance of rows makes less."""
-LEAST_BELOW = 3
-"""Evaluations that show it. Chosen: by hand."""
 
 
 def below_baseline(run: Run) -> str:
@@ -437,8 +431,8 @@ def below_baseline(run: Run) -> str:
             found.setdefault(names[0], []).append((value, setting.key))
     for name, baselines in found.items():
         (least, key), evaluation = min(baselines), run[name].finite.value
-        last = evaluation[-LEAST_BELOW:]
-        if len(last) == LEAST_BELOW and float(last.max()) <= (1 - BETTER_THAN_BASELINE) * least:
+        last = evaluation[-LEAST_FOR_MEDIAN:]
+        if len(last) == LEAST_FOR_MEDIAN and float(last.max()) <= (1 - BETTER_THAN_BASELINE) * least:
             return f"{name} ends at {figure(last[-1])}, below {figure(least)}, which settings give as {key}"
     return ""
 
@@ -555,7 +549,11 @@ def goes_on_falling(run: Run) -> bool:
     """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
     loss = finite_of(run, "eval_loss").value
     after = loss[len(loss) // QUALITY_EARLY :]
-    return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - MIN_LOSS_FALL_SHARE) * after[0]
+    return (
+        len(loss) >= LEAST_FOR_HALVES
+        and after[0] > 0
+        and float(after[-2:].max()) < (1 - MIN_LOSS_FALL_SHARE) * after[0]
+    )
 
 
 # Whether any answer of an evaluation is right, by scores of whole answers and by error rates.

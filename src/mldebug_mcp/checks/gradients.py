@@ -16,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import Spike, baseline, end_level, finite_of, mad, monotone, noise, spikes, start_level
+from mldebug_mcp.checks.curve import (
+    LEAST_FOR_LEVEL,
+    Spike,
+    baseline,
+    end_level,
+    finite_of,
+    mad,
+    monotone,
+    noise,
+    spikes,
+    start_level,
+)
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Floats
@@ -40,8 +51,6 @@ MAX_WINDOW_NORMS = 50
 """Norms of such a window at most. Chosen: by hand."""
 MIN_WINDOW_NORMS = 6
 """Norms of such a window at least. Chosen: six show a level."""
-LEAST_LOSSES = 5
-"""Losses from which a level is known. Chosen: by hand."""
 MIN_LOSS_MOVE_NOISES = 5.0
 """Times its noise by which a loss has moved. Chosen: by hand."""
 SMALL_LOSS = 0.2
@@ -102,7 +111,7 @@ def label_noise_norm(run: Run) -> float | None:
 def loss_moved(run: Run) -> float:
     """Return to which share of its start the loss has come, 1 where it has not moved by more than its noise."""
     loss = finite_of(run, "loss").value
-    if len(loss) < LEAST_LOSSES or (start := start_level(loss)) == 0:
+    if len(loss) < LEAST_FOR_LEVEL or (start := start_level(loss)) == 0:
         return 1.0
     end = end_level(loss)
     return abs(end / start) if abs(end - start) > MIN_LOSS_MOVE_NOISES * noise(loss) else 1.0
@@ -232,9 +241,6 @@ def jumps_of(norm: Series) -> list[Spike]:
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(MIN_NORM_JUMP_SIGMAS * spread, math.log(MIN_NORM_JUMP_RATIO))
     return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
-
-
-# Numbers that are not finite, the loss scaler of half precision, and the precision in which a run computes.
 
 
 # Numbers that are not finite: how many, scattered or for good, what came before, and what stays finite beside them.

@@ -11,6 +11,8 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, known
 from mldebug_mcp.checks.curve import (
+    CLEAR_SIGMAS,
+    LEAST_FOR_LEVEL,
     blocks,
     drift,
     edge_width,
@@ -44,8 +46,6 @@ MIN_LEVEL_CHANGE_SHARE = 0.2
 MIN_CHANGE_STANDARD_ERRORS = 5.0
 """... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
 states that it meets is less."""
-MIN_RECORDS_FOR_TREND = 5
-"""Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE = 10
 """Records of a reward that show a rise. Chosen: by hand."""
 MIN_REWARD_RISE_ERRORS = 4.0
@@ -59,7 +59,6 @@ _SCORED_BY = (
     Quantity.REWARD_ACCURACY,
 )  # fmt: skip
 """What a policy is scored by at evaluation."""
-
 TOP_REWARD_GAP_SHARE = 0.02
 """Of the most that can be earned: so near to it the reward has come. Chosen: a wrong answer in fifty."""
 
@@ -184,7 +183,7 @@ def from_the_start(rewards: Series) -> bool:
 
 def trend(series: Series) -> float:
     """Return how far a metric moves over the log, 0 where that is not clearly a change."""
-    if len(series) < MIN_RECORDS_FOR_TREND:
+    if len(series) < LEAST_FOR_LEVEL:
         return 0.0
     moved = drift(series.value)
     least = max(MIN_LEVEL_CHANGE_SHARE * abs(start_level(series.value)), MIN_CHANGE_STANDARD_ERRORS * moved.error)
@@ -207,7 +206,7 @@ def most_earned(rewards: Series) -> float | None:
 def seems_to_learn(run: Run) -> bool:
     """Say whether the reward rises over the log by more than chance does as a rule."""
     rewards = rewards_of(run)
-    if rewards is None or len(rewards) < MIN_RECORDS_FOR_TREND:
+    if rewards is None or len(rewards) < LEAST_FOR_LEVEL:
         return False
     moved = drift(averaged(run, rewards).value)
     return moved.change > 2 * moved.error
@@ -222,7 +221,6 @@ ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
 """Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
 NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
 """Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
-
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NEARLY_THEN = 0.1
@@ -363,8 +361,6 @@ MAX_SINKING_CORRELATION = -0.6
 """Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
 """The fall, of the level at the start ... Chosen: by hand."""
-MIN_MOVE_SIGMAS = 6.0
-"""... and above the noise of block medians. Chosen: by hand."""
 OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl", "clip_ratio")
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
@@ -434,7 +430,7 @@ def sinks(run: Run, rewards: Series) -> bool:
     if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > MAX_SINKING_CORRELATION:
         return False
     begin, end = start_level(rewards.value), end_level(rewards.value)
-    least = max(SINKS_BY * abs(begin), MIN_MOVE_SIGMAS * cut.wobble)
+    least = max(SINKS_BY * abs(begin), CLEAR_SIGMAS * cut.wobble)
     return float(cut.level[2:].max()) <= begin and begin - end > least
 
 

@@ -22,7 +22,6 @@ FIRST_STEPS = 40
 """Optimizer steps in which a healthy run may make no progress yet, least of all while its learning rate warms up.
 
 Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."""
-
 LEAST_RATES = 4
 """Records of a rate that climbs. Chosen: by hand."""
 MIN_RATE_CLIMB_RATIO = 1.05
@@ -106,23 +105,18 @@ def passes_at(run: Run, steps: Floats) -> Floats | None:
 
 MAX_LN_VOCABULARY = math.log(262_144)
 """ln of the largest vocabulary in common use (Gemma's); above it a language model does worse than any uniform guess."""
-
 LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
-
 MIN_CLASSES = 2
 """Classes from which on a number counts them. Chosen: one needs no classifier."""
 _OF_A_CLASS = regex(
     r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])", needs=("class", "cls", "label")
 )
 """A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
-
 CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
 """What the name of a mean cross-entropy holds."""
-
 MAX_INFORMED_LOSS_SHARE = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
-
 CLASSES = (2, 3, 4, 5, 10, 100, 1000)
 """Usual numbers of classes. Chosen: by hand."""
 NEAR_GUESS = 0.03
@@ -130,10 +124,7 @@ NEAR_GUESS = 0.03
 TUNING = (5e-6, 5e-5)
 """Peaks of the learning rate in full fine-tuning. Chosen: around the 1e-5 to 5e-5 of axolotl_stability; few models from
 scratch are trained so."""
-
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
-
-
 MOST_OF_LOSS = 0.5
 """Share of the loss that its squared error is in each record. Chosen: a penalty is the rest."""
 

@@ -293,8 +293,6 @@ RATES_OF_FAMILY = {
     Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", "chosen", wide=True),
 }
 """Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
-
-
 OF_MOMENTUM = 4.0
 """Highest usual rate of SGD, summed over all steps that a momentum repeats. Chosen: four times that of the linear
 scaling rule."""

@@ -45,7 +45,6 @@ def named(run: Run, name: str) -> list[Series]:
 
 RUN_END_DIVISOR = 10
 """The end of a run is its last tenth: one value of many. Chosen: as where a run is compared with a good one."""
-
 _REWARDS = frozenset({Quantity.REWARD, Quantity.REWARD_ACCURACY})
 
 
@@ -116,8 +115,6 @@ SEEDS_DIFFER = 0.02
 compared with a good one."""
 MIN_SIBLING_STEP_SHARE = 0.8
 """Share of the steps of this run that a sibling has to have reached. Chosen: one that ended earlier tells less."""
-
-
 HALF_OF_IT = 0.5
 """Share of what a run is worse than usual by which a sibling is ahead of it. Chosen: nearer to the usual than to it."""
 

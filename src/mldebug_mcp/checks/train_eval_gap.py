@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import aligned, finite_of, median_of_three, noise_on_slope
 from mldebug_mcp.checks.evaluation import (
+    LEAST_FOR_MEDIAN,
     beside_training,
     evaluation_losses,
     refuse_after_explosion,
@@ -106,8 +107,6 @@ LEFT_OF_START = 0.25
 MIN_EARLIER_RISE_RATIO = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
 Chosen: by hand."""
-LEAST_POINTS = 3
-"""Finite values of an evaluation loss. Chosen: a minimum and two behind it."""
 LEAST_OF_EXCERPT = 6
 """Evaluations from which the first may be the lowest although the log begins late. Chosen: by hand."""
 MAX_LOG_START_SHARE = 0.5
@@ -151,9 +150,9 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
 
     Raises CannotTell where too few are logged, or what training does meanwhile is unknown.
     """
-    series = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= LEAST_POINTS]
+    series = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= LEAST_FOR_MEDIAN]
     if not series:
-        raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
+        raise CannotTell(f"no evaluation loss has {LEAST_FOR_MEDIAN} finite values")
     refuse_after_explosion(run, series[0])
     found = [rise for evaluation in series if (rise := _rise(run, evaluation)) is not None]
     if not found or 2 * len(found) < len(series):
@@ -187,7 +186,7 @@ def _noise(values: Floats) -> float:
 def _learnt_on(run: Run, evaluation: Series) -> bool:
     """Say whether each evaluation behind the lowest is above the last, and the training loss falls on meanwhile."""
     best = int(np.argmin(evaluation.value))
-    if "loss" not in run or len(evaluation) - best < LEAST_POINTS or (np.diff(evaluation.value[best:]) <= 0).any():
+    if "loss" not in run or len(evaluation) - best < LEAST_FOR_MEDIAN or (np.diff(evaluation.value[best:]) <= 0).any():
         return False
     steps, train, _ = aligned(run["loss"].finite, evaluation)
     train = train[steps >= evaluation.step[best]]
@@ -230,9 +229,9 @@ def _few_wrong_too_sure(run: Run, evaluation: Series, lowest: float, last: float
     """Say whether nearly all is learnt and stays right, so that a small rise is that of a few wrong answers."""
     started = max(float(evaluation.value[0]), start_of(run, run["loss"].finite) if "loss" in run else 0.0)
     accuracy = next((score for score in evaluation_scores(run) if score.name == "eval_accuracy"), None)
-    if accuracy is None or evaluation.name != "eval_loss" or len(accuracy) < LEAST_POINTS:
+    if accuracy is None or evaluation.name != "eval_loss" or len(accuracy) < LEAST_FOR_MEDIAN:
         return False
-    right, small = median(accuracy.value[-LEAST_POINTS:]), last - lowest < OF_START_TOO_SURE * started
+    right, small = median(accuracy.value[-LEAST_FOR_MEDIAN:]), last - lowest < OF_START_TOO_SURE * started
     stays = right >= max(MOSTLY_RIGHT, float(accuracy.value.max()) - STAYS_RIGHT)
     return small and stays and last <= LEFT_OF_START * started
 

@@ -14,7 +14,6 @@ from mldebug_mcp.core.text import shorten
 MAX_NUMBER = 1 << 40
 MAX_RATIO = 64
 MAX_LAYERS = 10_000
-
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "hidden": ("hidden_size", "n_embd", "d_model", "dim", "model_dim"),
     "layers": ("encoder_layers", "num_hidden_layers", "n_layer", "num_layers", "n_layers"),

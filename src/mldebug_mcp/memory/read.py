@@ -61,11 +61,9 @@ _NOTE = (
 )
 _OOM_PART = 1500
 """Characters of a message; the next one in the text is not part of it."""
-
 _SUMMARY_HEAD = re.compile(r"PyTorch \w{1,10} memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
 _OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*\d{1,15}\b")
-
 _SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
 _SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
 _GPUSTAT = re.compile(
@@ -275,7 +273,6 @@ MAX_TUPLES = 5_000
 MAX_DENSITY = 4
 """Of this many bytes at most one may create a container or None; a snapshot needs fifty bytes for each."""
 SPARE_EMPTY_CONTAINERS = 100_000
-
 _TEXT_LINES = {ord(letter) for letter in "IFLVSgp"}
 _STRING_LENGTH = {0x8C: 1, 0x58: 4, 0x8D: 8, 0x54: 4, 0x55: 1}
 _TUPLES = frozenset(b"t)\x85\x86\x87")

@@ -50,7 +50,6 @@ MIN_SHARE_AFTER_STEPS = 0.5
 MAX_KEYS = 400
 EVALUATION_RANK = 2
 """The rank of calls of an evaluation; those of the optimizer have 0, all others 1."""
-
 _STEP_NAME = re.compile(
     r"ProfilerStep|optimizer\.step|train\w*[ _.]?step|(?:^|[^a-z])(?:step|iteration|iter|batch)(?:[^a-z]|$)",
     re.IGNORECASE,
@@ -97,28 +96,25 @@ class Steps:
 
 def find_steps(events: Events, freed: Ints, stacks: Stacks, annotations: Sequence[Annotation]) -> Steps:
     """Return the steps of a device's history; `freed` are the events that made what was freed later."""
-    annotated = _annotated(
-        events, [annotation for annotation in annotations if not _OPTIMIZER_NAME.match(annotation.name)]
-    )
-    if annotated is not None:
+    own = [annotation for annotation in annotations if not _OPTIMIZER_NAME.match(annotation.name)]
+    if (annotated := _annotated(events, own)) is not None:
         return annotated
-    by_optimizer = _by_optimizer(
-        events, stacks, [annotation for annotation in annotations if _OPTIMIZER_STEP.match(annotation.name)]
-    )
-    if by_optimizer is not None:
+    code = _Code(events, stacks)
+    times = sorted(annotation.time for annotation in annotations if _OPTIMIZER_STEP.match(annotation.name))
+    if (by_optimizer := _by_optimizer(events, code, times)) is not None:
         return by_optimizer
-    repeated, by_backward = _repeated(events, freed, stacks), _by_backward(events, stacks)
     # Each step has a backward pass at least: calls that come more often belong to something within a step.
+    passes = code.stretches(code.backward)[1]
+    by_backward = code.steps_after(passes, "passes of backward") if len(passes) >= LEAST_STEPS else None
+    repeated = _repeated(events, freed, stacks)
     if by_backward is not None and (repeated is None or len(repeated) > len(by_backward)):
         return by_backward
     return repeated or Steps(np.empty(0, np.int64), "none found")
 
 
-def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotation]) -> Steps | None:
-    """Return the steps that end with a step of the optimizer, by torch's own annotation of it or by its frames."""
-    code = _Code(events, stacks)
-    if annotations and events.time.any():
-        times = sorted(annotation.time for annotation in annotations)
+def _by_optimizer(events: Events, code: _Code, times: Sequence[int]) -> Steps | None:
+    """Return the steps that end with a step of the optimizer: at the times that torch annotates, or by its frames."""
+    if times and events.time.any():
         ends = [int(place) for place in np.searchsorted(events.time, times) if 0 < place < len(events)]
         how = "steps of the optimizer, as torch annotates them"
     else:
@@ -139,13 +135,6 @@ def _of_one_line(ends: list[int], code: _Code) -> list[int]:
     most = max(counts.values())
     chosen = next(line for line in reversed(lines) if counts[line] == most)
     return [end for end, line in zip(ends, lines, strict=True) if line == chosen]
-
-
-def _by_backward(events: Events, stacks: Stacks) -> Steps | None:
-    """Return the steps that end with a backward pass, where nothing shows an optimizer."""
-    code = _Code(events, stacks)
-    ends = code.stretches(code.backward)[1]
-    return code.steps_after(ends, "passes of backward") if len(ends) >= LEAST_STEPS else None
 
 
 class _Code:
@@ -421,7 +410,7 @@ class OutOfMemoryEvent:
     def room(self) -> int:
         """Bytes that the process could still get from the device.
 
-        None where the device had enough for the request: the process may take only a share of it
+        0 where the device had enough for the request: the process may take only a share of it
         (`set_per_process_memory_fraction`), which the allocator does not record.
         """
         return self.device_free if self.device_free < self.requested else 0
@@ -724,8 +713,6 @@ MIN_TIMELINE_STEPS = 4
 LEAST_SHARE = 0.7
 """Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
-
-
 MAX_PERIOD_DIFFERENCE_SHARE = 0.1
 """Relative difference of the distances between copies that are made every so many steps. Chosen: steps are counted."""
 

@@ -23,7 +23,6 @@ of a Trainer come to more than 128."""
 SHOWN_FRAMES = 6
 MAX_LINE_NUMBER = 1 << 31
 NO_PYTHON = "(no Python frame)"
-
 _INSTALLED = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python3|^<frozen|^torch/|/torch/_|lib/python3")
 _TORCH = re.compile(
     r"(?:^|/)(?:torch|torchgen|triton|functorch|jax|jaxlib|torchinductor_[^/]*)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
@@ -443,8 +442,6 @@ MIB = 1024**2
 """Bytes in a mebibyte. Source: IEC 80000-13."""
 GIB = 1024**3
 """Bytes in a gibibyte. Source: IEC 80000-13."""
-
-
 BYTES_OF = {"": 1, "k": 1024, "m": MIB, "g": GIB, "t": 1024 * GIB}
 """Bytes of a unit, by the letter that it begins with; none of bytes themselves."""
 

@@ -222,10 +222,8 @@ def table_of_json(value: object, name: str) -> Table:
 
 Foreign: TypeAlias = Any
 """An object of pyarrow, which is optional and has no types."""
-
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of columns that are looked at together. Smaller parts cost more calls, larger ones more memory."""
-
 MAX_PIECE_ROWS = 1_000_000
 """Rows of a record batch that are looked at together, however few bytes they take."""
 MANY_ROWS = 1_000_000

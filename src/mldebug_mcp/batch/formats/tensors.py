@@ -262,8 +262,6 @@ def _torch_tables(path: Path) -> Iterator[Table]:
 
 TORCH = Format("pt", _torch_matches, _torch_tables)
 """Files of `torch.save`: plain tensors only, through torch's own restricted loader (`weights_only=True`)."""
-
-
 MOST_PARTS = 3
 """Tensors of one shape up to which they are inputs and labels, not rows. Chosen: a loader yields two or three."""
 

@@ -50,8 +50,6 @@ EVALUATION_MAGIC = 20240522
 """The first number of llm.c's evaluation files (dev/data/data_common.py, write_evalfile)."""
 MOST_TEXT = 0.95
 """Share of printable bytes above which a file is text, not ids. Chosen by hand."""
-
-
 LEAST_BITS = 0.5
 """Bits of entropy by which the more significant byte of ids varies less than the other. Chosen by hand."""
 

@@ -32,7 +32,7 @@ def batch_evidence(
     severity: Severity | None = None,
 ) -> Evidence:
     """Return what a check saw in rows of a batch; no rows if it concerns none in particular."""
-    return Evidence(summary, values=values or {}, about=Rows(rows, spots), severity=severity)
+    return Evidence(summary, values=values or {}, rows=Rows(rows, spots), severity=severity)
 
 
 _ROWS = regex(r"\{rows(?: (\w+)\|(\w+))?\}", needs="{rows")

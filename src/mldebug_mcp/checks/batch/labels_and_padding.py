@@ -320,9 +320,6 @@ def _has_content(batch: Batch, side: Sequences) -> Bools:
     return np.ones_like(content) if side is batch.targets else content
 
 
-# Class labels outside the number of classes.
-
-
 LEAST_MASKS = 2
 """Masks without which their values are not judged. Chosen: one may hold two by chance."""
 LEAST_WHITE = 0.02
@@ -458,9 +455,6 @@ def _same_values(count: int, least: float, greatest: float) -> Evidence | None:
 
 
 # Do masks, padding and positions fit the tokens?
-
-
-# The attention mask marks the padding, not the text.
 
 
 @batch_check(

@@ -186,9 +186,6 @@ def _unknown(side: Sequences, size: int, limit: int) -> Bools:
     return count_rows(np.flatnonzero((side.ids.flat >= size) & (side.ids.flat < limit)), side.ids) > 0
 
 
-# Image placeholders were cut or do not match the features.
-
-
 NAMES = ("<|image_pad|>", "<image>", "<image_soft_token>", "<|image|>", "[IMG]", "<IMG_CONTEXT>")
 """Placeholders of Qwen-VL, LLaVA, Gemma 3, Llama 3.2, Pixtral and InternVL."""
 
@@ -430,9 +427,6 @@ def _compared(tokenizer: Tokenizer, ids: list[int]) -> _Comparison:
 
 
 # Do rows begin and end with the right tokens, and is the end token trained on?
-
-
-# Rows start with two first tokens.
 
 
 @batch_check(

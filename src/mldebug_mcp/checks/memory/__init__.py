@@ -21,8 +21,9 @@ def memory_evidence(
     fix: str | None = None,
 ) -> Evidence:
     """Return what a symptom saw of the memory of a device."""
-    about = Allocation(bytes, device.device, stack)
-    return Evidence(f"device {device.device}: {text}", values=values, about=about, severity=severity, fix=fix)
+    allocation = Allocation(bytes, device.device, stack)
+    summary = f"device {device.device}: {text}"
+    return Evidence(summary, values=values, allocation=allocation, severity=severity, fix=fix)
 
 
 def on_worst_device(detect: Callable[[DeviceMemory], Evidence | None]) -> MemoryDetector:

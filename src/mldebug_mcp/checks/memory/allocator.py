@@ -15,13 +15,8 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, O
 from mldebug_mcp.memory.tables import MIB, percent, size
 from mldebug_mcp.models.base import Severity
 
-# An allocation that failed.
-
-
 NAMED = 256 * 1024**2
 """Bytes of others on the device that are worth naming. Chosen: a CUDA context alone takes as much."""
-
-
 _SMALLER = (
     "Lower the micro-batch first and accumulate more steps; then checkpoint activations, shorten sequences, or take "
     "what else would save most."
@@ -71,8 +66,6 @@ _LIMIT_FIRST = (
     "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
     f"or the limit of the container. Otherwise {_SMALLER[:1].lower()}{_SMALLER[1:]}"
 )
-
-
 _OTHERS_FIRST = (
     "Most of the device is held by others: look in nvidia-smi for a second process (an earlier run, a notebook, an "
     "inference server), end it or take another device. What this process saves comes second."
@@ -110,9 +103,6 @@ def _limit(event: OutOfMemoryEvent) -> str:
     )
 
 
-# Free memory in pieces too small to use.
-
-
 FRAGMENTATION_LEAST_SHARE = 0.25
 """Of reserved memory that is free in partly used segments, or reserved beyond the peak. Chosen: in simulated histories,
 training with batches of one size stays below a tenth."""
@@ -122,7 +112,6 @@ LEAST_AT_FAILURE = 0.07
 """Of reserved memory that is free at a failure; the message's own advice speaks of "large". Chosen: by hand."""
 LEAST_OF_REQUEST = 0.25
 """Of the request that is free at a failure. Chosen: with less, what the device lacks matters more than the pieces."""
-
 LEAST_WITHOUT_STEPS = 0.3
 """Of reserved memory that is free in pieces, where the history shows no steps that would fill them again. Chosen: after
 one step, or in the middle of one, a quarter at most is free so in simulated histories."""
@@ -326,9 +315,6 @@ def cached_not_released(device: DeviceMemory) -> Evidence | None:
     )
 
 
-# Devices that hold different amounts.
-
-
 LEAST_RATIO = 1.5
 """Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""
 GATHERED_RATIO = 1.1
@@ -373,7 +359,7 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     return Evidence(
         f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
         f"{part[full] / part[empty]:.1f} times as much{fullness}",
-        about=Allocation(gap, full),
+        allocation=Allocation(gap, full),
         values={f"device_{number}": float(amount) for number, amount in part.items()} | {"gathered": float(gathered)},
     )
 

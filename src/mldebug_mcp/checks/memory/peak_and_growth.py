@@ -121,9 +121,6 @@ def _of_peak(share: Share, what: str, more: str = "", **values: float) -> Eviden
     )
 
 
-# Logits that make the peak.
-
-
 LOGITS_DOMINATE_LEAST_SHARE = 0.3
 """Of the peak that logits must hold, if nothing else holds more. Chosen: by hand."""
 MIN_OUTRANKED_LOGITS_SHARE = 0.45
@@ -151,9 +148,6 @@ def logits_dominate(snapshot: MemorySnapshot) -> Evidence | None:
     ):
         return None
     return _of_peak(share, "logits, their copies and gradients")
-
-
-# One allocation that dominates.
 
 
 LARGE_ALLOCATION_LEAST_SHARE = 0.33

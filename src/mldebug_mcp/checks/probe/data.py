@@ -33,16 +33,12 @@ def probe_inputs_constant(measured: Measured, distinct_inputs: int, reference: R
     return Evidence("the model is given the same for all rows, with different labels")
 
 
-# All labels are the same.
-
-
 MIN_ROWS_OF_ONE_LABEL = 8
 """Rows from which one label for all is not an accident. Chosen: of two equal classes one batch in 128 has it."""
 
 
 @probe_symptom(
-    effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"},
-    background=0.0005,
+    effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"}, background=0.0005
 )
 def probe_labels_constant(measured: Measured, reference: Reference) -> Evidence | None:
     """All labels of at least 8 are the same, so that an output that ignores its input is right.
@@ -56,10 +52,7 @@ def probe_labels_constant(measured: Measured, reference: Reference) -> Evidence 
     return Evidence(f"all {reference.trained_labels} labels are the same", values={"labels": reference.trained_labels})
 
 
-@probe_symptom(
-    effects={"label_noise": "usually", "unknown": "rarely"},
-    background=0.0002,
-)
+@probe_symptom(effects={"label_noise": "usually", "unknown": "rarely"}, background=0.0002)
 def probe_targets_drawn(measured: Measured, targets_drawn: str) -> Evidence | None:
     """Labels or targets are drawn anew at each call: the model is given others, or only its outputs stay the same.
 
@@ -76,10 +69,7 @@ def probe_targets_drawn(measured: Measured, targets_drawn: str) -> Evidence | No
     return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")
 
 
-@probe_symptom(
-    effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"},
-    background=0.0002,
-)
+@probe_symptom(effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"}, background=0.0002)
 def probe_batch_changed(measured: Measured, changed_in_call: list[str]) -> Evidence | None:
     """Each call of the loss changes the batch in place, so that no two steps train on the same.
 
@@ -96,10 +86,7 @@ def probe_inputs_nonfinite(inputs_finite: bool) -> Evidence | None:
     return None if inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
 
 
-@probe_symptom(
-    effects={"no_preference_signal": "always"},
-    background=0.0001,
-)
+@probe_symptom(effects={"no_preference_signal": "always"}, background=0.0001)
 def probe_sides_equal(equal_sides: list[str]) -> Evidence | None:
     """A positive and a negative, or a chosen and a rejected column of the batch, are the same.
 
@@ -122,9 +109,6 @@ def probe_labels_masked(measured: Measured, trained_labels: int) -> Evidence | N
         "0 labels of the batch are trained on: all are -100, masked by another column, or in the first place, which "
         "the shift by one drops"
     )
-
-
-# The labels are shifted twice, or not at all, against the logits.
 
 
 MIN_AGREEING_LABEL_SHARE = 0.9
@@ -150,17 +134,11 @@ def probe_labels_shifted(measured: Measured, labels_against_ids: dict[str, float
     return Evidence(what, values={"same_position": same, "next_position": following})
 
 
-# The labels of a language model are not its inputs, at no shift: shuffled or another text.
-
-
 FEW_CLASSES = 16
 """Distinct labels up to which it is not judged. Chosen: so few may be tags rather than tokens."""
 
 
-@probe_symptom(
-    effects={"no_signal": "often"},
-    background=0.0001,
-)
+@probe_symptom(effects={"no_signal": "often"}, background=0.0001)
 def probe_labels_unrelated(
     measured: Measured, labels_against_ids: dict[str, float], causal: bool, reference: Reference
 ) -> Evidence | None:
@@ -180,19 +158,13 @@ def probe_labels_unrelated(
     )
 
 
-# Equal inputs carry different labels, so that no model can learn them all.
-
-
 FLOOR_ROWS = 0.02
 """Share of a uniform guess's loss that contradictions leave. Chosen: by hand."""
 FLOOR_TOKENS = 0.10
 """The same of tokens. Chosen: texts that only begin alike leave up to 6 %."""
 
 
-@probe_symptom(
-    effects={"label_noise": "usually"},
-    background=0.001,
-)
+@probe_symptom(effects={"label_noise": "usually"}, background=0.001)
 def probe_rows_contradict(measured: Measured, reference: Reference) -> Evidence | None:
     """Equal inputs carry different labels, so that no model can learn them all.
 
@@ -211,8 +183,7 @@ def probe_rows_contradict(measured: Measured, reference: Reference) -> Evidence 
 
 
 @probe_symptom(
-    effects={"rows_mixed": "always", "eval_mode_bug": "rarely"},
-    sources=("karpathy_recipe", "karpathy_mistakes"),
+    effects={"rows_mixed": "always", "eval_mode_bug": "rarely"}, sources=("karpathy_recipe", "karpathy_mistakes")
 )
 def probe_rows_mixed(dependence: Dependence) -> Evidence | None:
     """The output of a row changes with another row, in evaluation mode.
@@ -230,8 +201,7 @@ def probe_rows_mixed(dependence: Dependence) -> Evidence | None:
 
 
 @probe_symptom(
-    effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"},
-    background=0.0005,
+    effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"}, background=0.0005
 )
 def probe_padding_seen(dependence: Dependence) -> Evidence | None:
     """The output changes with what stands in the padding, though the model uses the mask: it may be inverted.
@@ -245,10 +215,7 @@ def probe_padding_seen(dependence: Dependence) -> Evidence | None:
     return Evidence("outputs change with the tokens that the mask leaves out; the mask may be inverted on its way")
 
 
-@probe_symptom(
-    effects={"causal_mask_missing": "always"},
-    sources=("karpathy_recipe",),
-)
+@probe_symptom(effects={"causal_mask_missing": "always"}, sources=("karpathy_recipe",))
 def probe_future_visible(measured: Measured, dependence: Dependence, loss_formula: str) -> Evidence | None:
     """Predictions of the next token change with tokens that come after it.
 

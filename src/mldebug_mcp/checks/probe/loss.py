@@ -27,15 +27,10 @@ from mldebug_mcp.probe.measured import (
     Watched,
 )
 
-# The first loss lies far above that of a uniform guess.
-
-
 MAX_TIMES_UNIFORM_LOSS = 1.5
 """Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
 UNIFORM_LOSS_MARGIN_NATS = 0.5
 """Nats more that it may have. Chosen: usual output scales add less."""
-
-
 TIMES_FAR_OFF = 10.0
 """Times the loss of a uniform guess that no model in use begins with. Chosen: of 50 classes it is 39 nats."""
 
@@ -125,10 +120,7 @@ def probe_targets_far(measured: Measured, reference: Reference, memorised: bool)
     )
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    sources=("fsdl_2021_l7",),
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, sources=("fsdl_2021_l7",))
 def probe_loss_broadcast(loss_formula: str) -> Evidence | None:
     """The loss compares each output with every label: shapes (n, 1) and (n) were broadcast to (n, n).
 
@@ -149,18 +141,12 @@ def probe_loss_over_another_axis(loss_formula: str) -> Evidence | None:
     return Evidence(f"the loss equals the cross-entropy of a softmax over the {axis}, not over the classes")
 
 
-# The loss falls below zero without end.
-
-
 MIN_TIMES_FIRST_LOSS = 10.0
 """Times the size of the first loss, and at least 1, that the last one lies below zero. Chosen: likelihoods with a
 learned variance go to a few nats below zero."""
 
 
-@probe_symptom(
-    effects={"wrong_loss": "often"},
-    background=0.0002,
-)
+@probe_symptom(effects={"wrong_loss": "often"}, background=0.0002)
 def probe_loss_unbounded(curve: Curve) -> Evidence | None:
     """The loss falls below zero faster and faster, or a thousand times its size: it has no floor.
 
@@ -209,10 +195,7 @@ def probe_loss_constant(curve: Curve) -> Evidence | None:
     return Evidence(f"the loss is {figure(losses[0])} at each of {len(losses)} steps")
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    background=0.0001,
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, background=0.0001)
 def probe_loss_zero(measured: Measured, gradients: Gradients, initial_loss: float) -> Evidence | None:
     """The loss is 0 at the first call and its gradient is 0 everywhere, though labels are there to be trained on.
 
@@ -241,10 +224,7 @@ def _unmoved(measured: Measured, outcome: Outcome, repeated_losses: list[float])
     return math.isfinite(before) and abs(after - before) <= MAX_SAME_LOSS_NATS * max(1.0, abs(before))
 
 
-@probe_symptom(
-    effects={"wrong_loss": "sometimes"},
-    background=0.0005,
-)
+@probe_symptom(effects={"wrong_loss": "sometimes"}, background=0.0005)
 def probe_loss_unmoved(
     measured: Measured, outcome: Outcome, repeated_losses: list[float], movement: Movement
 ) -> Evidence | None:
@@ -266,10 +246,7 @@ def _is_at_ln_2(outcome: Outcome) -> bool:
     return abs(outcome.evaluation.loss - LN_2) <= MAX_SAME_LOSS_NATS
 
 
-@probe_symptom(
-    effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"},
-    background=0.0005,
-)
+@probe_symptom(effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"}, background=0.0005)
 def probe_preference_absent(measured: Measured, outcome: Outcome, repeated_losses: list[float]) -> Evidence | None:
     """The loss stays at ln 2, the loss of a pair whose two sides are equally likely.
 
@@ -364,9 +341,6 @@ def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
     if "softmaxed" not in loss_formula:
         return None
     return Evidence("the loss equals the cross-entropy of probabilities that were taken for logits")
-
-
-# The user's step moves the parameters up the slope of the user's loss.
 
 
 MIN_UPHILL_COSINE = 0.1
@@ -507,9 +481,6 @@ def probe_own_optimizer_learns(contrast: Curve) -> Evidence | None:
         return None
     rate = f" at a learning rate of {figure(contrast.learning_rate)}" if contrast.learning_rate else ""
     return Evidence(f"the probe's own AdamW memorises the batch in {len(contrast.losses)} steps{rate}")
-
-
-# Whether the batch is memorised hangs on the seed of the initial weights.
 
 
 MIN_SHARE_OF_WAY_LEFT = 0.25

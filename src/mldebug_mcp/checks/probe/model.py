@@ -21,10 +21,7 @@ from mldebug_mcp.probe.measured import (
 )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-    background=0.0005,
-)
+@probe_symptom(effects={"params_not_training": "sometimes"}, background=0.0005)
 def probe_parameters_frozen(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Most parameters do not require a gradient, and the batch is not memorised.
 
@@ -71,10 +68,7 @@ def probe_parameters_unregistered(unregistered: list[str]) -> Evidence | None:
     return listed("not registered with the model", unregistered, 4)
 
 
-@probe_symptom(
-    effects={"params_not_training": "rarely"},
-    background=0.0001,
-)
+@probe_symptom(effects={"params_not_training": "rarely"}, background=0.0001)
 def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Evidence | None:
     """Layers are made anew in each call of the loss, so that no optimizer holds their weights.
 
@@ -85,19 +79,12 @@ def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Ev
     return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(made_in_call)}")
 
 
-# A weight matrix begins with a deviation far above what its width asks for.
-
-
 MAX_USUAL_INIT_FACTOR = 8.0
 """Times the usual deviation of a weight matrix from which on it is large. Chosen: usual schemes lie within a factor of
 3 of sqrt(2 / (5 fan_in))."""
 
 
-@probe_symptom(
-    effects={"bad_init": "sometimes"},
-    sources=("bekman_mle",),
-    background=0.003,
-)
+@probe_symptom(effects={"bad_init": "sometimes"}, sources=("bekman_mle",), background=0.003)
 def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
     require_unlike_units(measured, "have no scale")
@@ -110,10 +97,7 @@ def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     )
 
 
-@probe_symptom(
-    effects={"bad_init": "sometimes"},
-    background=0.0001,
-)
+@probe_symptom(effects={"bad_init": "sometimes"}, background=0.0001)
 def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | None:
     """All units of a layer have the same weights, after training too: nothing tells them apart.
 
@@ -122,9 +106,6 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
     if measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
         return None
     return listed("all units have the same weights after training", alike_units)
-
-
-# Most units of a rectifier give zero for every row.
 
 
 MIN_DEAD_UNIT_SHARE = 0.9
@@ -148,18 +129,12 @@ def probe_units_dead(measured: Measured, activations: list[Operation]) -> Eviden
     )
 
 
-# Most outputs of the squashing activations lie where their slope is nearly zero.
-
-
 MIN_SATURATED_SHARE = 0.8
 """Share of the outputs where a squashing activation is flat. Chosen: a tanh of unit-variance inputs saturates on under
 1 %."""
 
 
-@probe_symptom(
-    effects={"vanishing_gradients": "usually", "bad_init": "rarely"},
-    background=0.001,
-)
+@probe_symptom(effects={"vanishing_gradients": "usually", "bad_init": "rarely"}, background=0.001)
 def probe_activations_saturated(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most outputs of the squashing activations lie where their slope is nearly zero."""
     squashing = [
@@ -186,10 +161,7 @@ def probe_dropout_in_evaluation(dependence: Dependence) -> Evidence | None:
     return listed("dropout is active in evaluation mode", dependence.dropout)
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "often"},
-    background=0.002,
-)
+@probe_symptom(effects={"eval_mode_bug": "often"}, background=0.002)
 def probe_evaluation_differs(measured: Measured, outcome: Outcome) -> Evidence | None:
     """The batch is memorised in training mode and lost in evaluation mode.
 
@@ -228,10 +200,7 @@ def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence
     return Evidence(f"each step's gradient still holds {left:.0%} of the step before", values={"leftover": left})
 
 
-@probe_symptom(
-    effects={"clip_too_tight": "always"},
-    background=0.002,
-)
+@probe_symptom(effects={"clip_too_tight": "always"}, background=0.002)
 def probe_gradient_clipped(measured: Measured, watched: Watched) -> Evidence | None:
     """The optimizer sees a small part of the gradient that backward gave, and the batch is not memorised."""
     factor = known(watched.clip_factor, "no optimizer step with a gradient was seen")
@@ -242,10 +211,7 @@ def probe_gradient_clipped(measured: Measured, watched: Watched) -> Evidence | N
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "rarely"},
-    background=0.0001,
-)
+@probe_symptom(effects={"params_not_training": "rarely"}, background=0.0001)
 def probe_gradient_discarded(watched: Watched) -> Evidence | None:
     """The optimizer finds none of the gradient that backward gave: it was cleared in between."""
     steps = watched.steps_with_fresh_gradient
@@ -254,27 +220,18 @@ def probe_gradient_discarded(watched: Watched) -> Evidence | None:
     return Evidence(f"backward gives a gradient at each of {steps} steps, and the optimizer finds none of it")
 
 
-# The first gradient is thousands of times as large as usual.
-
-
 PROBE_GRADIENT_EXPLODING_LARGE = 1000.0
 """Norm of the first gradient, in units of a loss above 1, that is far too large. Chosen: norms of 0.1 to 10 are usual
 at the start, whatever the width."""
 
 
-@probe_symptom(
-    effects={"exploding_gradients": "usually", "bad_init": "sometimes"},
-    background=0.005,
-)
+@probe_symptom(effects={"exploding_gradients": "usually", "bad_init": "sometimes"}, background=0.005)
 def probe_gradient_exploding(measured: Measured, gradients: Gradients) -> Evidence | None:
     """The first gradient is thousands of times as large as usual."""
     require_unlike_units(measured, "cancel each other's gradients")
     if gradients.norm < PROBE_GRADIENT_EXPLODING_LARGE * max(1.0, abs(measured.initial_loss or 0.0)):
         return None
     return Evidence(f"the norm of the first gradient is {figure(gradients.norm)}", values={"norm": gradients.norm})
-
-
-# A large share of the trainable parameters gets no gradient at all.
 
 
 PROBE_GRADIENT_MISSING_LARGE = 0.2
@@ -304,17 +261,11 @@ def probe_gradient_nonfinite(gradients: Gradients) -> Evidence | None:
     return Evidence(f"{gradients.nonfinite_count} of {gradients.trainable} gradients are not finite: {names}")
 
 
-# Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised.
-
-
 LEAST_SHARE = 0.2
 """Of the trainable elements. Chosen: eight sigmoid layers, which stop learning, have it in their first three."""
 
 
-@probe_symptom(
-    effects={"vanishing_gradients": "often", "bad_init": "rarely"},
-    background=0.002,
-)
+@probe_symptom(effects={"vanishing_gradients": "often", "bad_init": "rarely"}, background=0.002)
 def probe_gradient_vanishing(measured: Measured, gradients: Gradients) -> Evidence | None:
     """Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised."""
     require_unlike_units(measured, "cancel each other's gradients")
@@ -381,18 +332,12 @@ def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) ->
 # Does the optimizer step, on all parameters, and with updates of usual size?
 
 
-# The learning rate is far below the range in which anything is learnt, and the batch is not memorised.
-
-
 MIN_USUAL_LEARNING_RATE = 3e-6
 """Learning rate below which nothing is learnt in a probe. Chosen: full fine-tuning of large models goes down to
 5e-6."""
 
 
-@probe_symptom(
-    effects={"lr_too_low": "sometimes"},
-    background=0.005,
-)
+@probe_symptom(effects={"lr_too_low": "sometimes"}, background=0.005)
 def probe_learning_rate_tiny(measured: Measured, parameters: Parameters) -> Evidence | None:
     """The learning rate is far below the range in which anything is learnt, and the batch is not memorised."""
     rates = _rates(measured, parameters)
@@ -408,10 +353,7 @@ def probe_learning_rate_zero(measured: Measured, parameters: Parameters) -> Evid
     return Evidence("the learning rate is 0 in every group") if rates and max(rates) == 0 else None
 
 
-@probe_symptom(
-    effects={"lr_schedule_bug": "often"},
-    background=0.0005,
-)
+@probe_symptom(effects={"lr_schedule_bug": "often"}, background=0.0005)
 def probe_learning_rate_ends(measured: Measured, curve: Curve) -> Evidence | None:
     """A step of the user's brings the learning rate to next to nothing while steps are left, and the loss stays high.
 
@@ -440,10 +382,7 @@ MAX_SHARE_ROUNDED_AWAY = 0.5
 move most of them. bfloat16 tells numbers apart that differ by 4e-3, and rounds half of the smaller steps up."""
 
 
-@probe_symptom(
-    effects={"low_precision_update": "usually", "lr_too_low": "rarely"},
-    background=0.001,
-)
+@probe_symptom(effects={"low_precision_update": "usually", "lr_too_low": "rarely"}, background=0.001)
 def probe_update_rounded_away(measured: Measured, watched: Watched) -> Evidence | None:
     """Weights are kept in 16 bits, and a step leaves most of those that have a gradient exactly as they were.
 
@@ -472,10 +411,7 @@ def probe_optimizer_incomplete(measured: Measured, parameters: Parameters) -> Ev
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-    background=0.000002,
-)
+@probe_symptom(effects={"params_not_training": "sometimes"}, background=0.000002)
 def probe_optimizer_stale(parameters: Parameters) -> Evidence | None:
     """The optimizer holds tensors that are no parameters of the model, and lacks some that are: it is older than they.
 
@@ -497,9 +433,6 @@ def probe_optimizer_never_steps(watched: Watched, movement: Movement) -> Evidenc
     if watched.optimizer_steps or movement.still_share < 1:
         return None
     return Evidence(f"no optimizer step in {watched.steps} calls of train_step")
-
-
-# The user's first step changes the weights by a large part of their size.
 
 
 LARGE_UPDATE = 0.2
@@ -538,10 +471,7 @@ def probe_update_small(measured: Measured, update_ratio: float) -> Evidence | No
     return Evidence(f"a step changes the weights by {figure(update_ratio)} of their size; about 0.001 is usual")
 
 
-@probe_symptom(
-    effects={"weight_decay_too_high": "always"},
-    background=0.002,
-)
+@probe_symptom(effects={"weight_decay_too_high": "always"}, background=0.002)
 def probe_weight_decay_large(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
     watched = measured.watched.decay_per_step if measured.watched is not None else None

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, some, symptom, too_few
-from mldebug_mcp.checks.curve import blocks, departure, end_level, fails_at, start_level
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, some, symptom, too_few
+from mldebug_mcp.checks.curve import LEAST_FOR_COURSE, blocks, departure, end_level, fails_at, start_level
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
@@ -59,8 +59,6 @@ MIN_LOGIT_RISE_RATIO = 1.4
 something is learnt."""
 MIN_RISING_BLOCK_SHARE = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
-LEAST_LOGITS = 20
-"""Records of the logits. Chosen: two to a block."""
 LOGIT_LEVEL_BLOCKS = 10
 """Blocks that they are cut into. Chosen: by hand."""
 LEVEL_PART_DIVISOR = 4
@@ -103,7 +101,7 @@ def logits_grow(run: Run) -> Evidence | None:
 def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     end = run.last_step if fails is None else fails
     before = logits.finite.where(logits.finite.step <= end)
-    if len(before) < LEAST_LOGITS:
+    if len(before) < LEAST_FOR_COURSE:
         return None
     level = np.abs(blocks(before.value, LOGIT_LEVEL_BLOCKS).level)
     late, early = float(level[-1]), median(level[len(level) // LEVEL_PART_DIVISOR : len(level) // 2])
@@ -169,8 +167,8 @@ def _agree(run: Run, likeness: Series) -> Evidence | None:
 ask_in_turn(
     "activations",
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
-    reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
-    reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+    outcome_of(logits_grow, 0.001, "small_scale_proxies", needs=("loss",), as_chosen=True),
+    outcome_of(embedding_spread_gone, 0.002, not_for=("preference", "pretraining", "sft")),
     any_of=("loss", "*std*", "*sim*"),
     not_for=POLICIES,
 )
@@ -289,8 +287,6 @@ def weights_shrink(run: Run) -> Evidence | None:
 # Do the experts of a mixture share the tokens, or does the router send most of them to a few?
 
 
-MIN_ROUTING_RECORDS = 20
-"""Records that show a course. Chosen: by hand."""
 MOST_DROPPED = 0.2
 """Share of the tokens that are dropped by the end. Chosen: a capacity factor above 1 drops some per cent."""
 MOST_OVER = 5.0
@@ -314,9 +310,9 @@ def routing_collapses(run: Run) -> Evidence | None:
     judged = [series for name in run.series if _DROPPED.search(name) or _OVER.search(name) for series in [run[name]]]
     if not judged:
         raise CannotTell("not logged: the share of dropped tokens, or the load of the fullest expert")
-    logged = [series.finite for series in judged if len(series.finite) >= MIN_ROUTING_RECORDS]
+    logged = [series.finite for series in judged if len(series.finite) >= LEAST_FOR_COURSE]
     if not logged:
-        raise too_few(judged[0].name, len(judged[0].finite), MIN_ROUTING_RECORDS)
+        raise too_few(judged[0].name, len(judged[0].finite), LEAST_FOR_COURSE)
     grown = [(series, *levels) for series in logged if (levels := _grown(series)) is not None]
     if not grown:
         return None

@@ -9,9 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, outcome_of
 from mldebug_mcp.checks.curve import aligned, end_level, finite_of, first_finite, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
+    LEAST_FOR_HALVES,
     MOST_BEYOND_ONE,
     MOSTLY_RIGHT,
     SCORES_OF_A_CLASS,
@@ -58,7 +59,6 @@ NEAR_ENTROPY = 0.02
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
 _NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
 _AT_RANK = regex(r"@|at_?\d")
-
 Holds = NDArray[np.bool_]
 
 
@@ -263,8 +263,6 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 # What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
 
 
-MIN_EVALUATIONS = 4
-"""Evaluations. Chosen: some come before the last three."""
 _RECALL = regex(
     r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)", needs=("recall", "class")
 )
@@ -272,14 +270,12 @@ _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d"
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure the one that is looked for; of many, a mean over those that are no background."""
-
-
 _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 
 def recalls_of_classes(run: Run) -> list[Series]:
     """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
-    found = [series for series in recalls_by_class(run) if len(series) >= MIN_EVALUATIONS]
+    found = [series for series in recalls_by_class(run) if len(series) >= LEAST_FOR_HALVES]
     if len(found) > 1:
         return found
     return _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
@@ -294,7 +290,7 @@ def scores_by_class(run: Run) -> list[Series]:
             for series in logged
             if series.role and series.role.phase != "train" and _NO_CLASS.isdisjoint(series.role.part.split())
         ]
-        if len(found := [series for series in of_classes if len(series) >= MIN_EVALUATIONS]) > 1:
+        if len(found := [series for series in of_classes if len(series) >= LEAST_FOR_HALVES]) > 1:
             return found
     return []
 
@@ -314,7 +310,7 @@ def _is_of_a_class(series: Series) -> bool:
 
 
 def _long_series(run: Run, names: Iterable[str]) -> list[Series]:
-    return [series for series in (run[name].finite for name in names) if len(series) >= MIN_EVALUATIONS]
+    return [series for series in (run[name].finite for name in names) if len(series) >= LEAST_FOR_HALVES]
 
 
 # What the answers of a classifier are like, as its accuracy, recalls and means over classes tell.
@@ -397,15 +393,15 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     end otherwise; all is right; an area under the ROC curve says that the scores rank rows well (a remark).
     """
     tested = one_answer(run)
-    if not tested or all(len(answer.holds) < MIN_EVALUATIONS for answer in tested):
+    if not tested or all(len(answer.holds) < LEAST_FOR_HALVES for answer in tested):
         raise CannotTell(
-            f"what shows one answer for all, such as balanced accuracy, is not logged {MIN_EVALUATIONS} times"
+            f"what shows one answer for all, such as balanced accuracy, is not logged {LEAST_FOR_HALVES} times"
         )
     lasting = next(
         (
             answer
             for answer in tested
-            if answer.until_the_end >= max(MIN_EVALUATIONS, MIN_LASTING_EVALUATION_SHARE * len(answer.holds))
+            if answer.until_the_end >= max(LEAST_FOR_HALVES, MIN_LASTING_EVALUATION_SHARE * len(answer.holds))
         ),
         None,
     )
@@ -425,12 +421,9 @@ def one_answer_for_all(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "class_answers",
-    reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
-    reading(
-        one_answer_for_all,
-        background=0.003,
-        not_for=("pretraining", "sft"),
-        follows=("loss_nonfinite", "eval_loss_constant"),
+    outcome_of(minority_missed, 0.01, "focal_loss_2017"),
+    outcome_of(
+        one_answer_for_all, 0.003, not_for=("pretraining", "sft"), follows=("loss_nonfinite", "eval_loss_constant")
     ),
     not_for=("grpo", "ppo", "rl", "preference"),
     whole=True,
@@ -444,8 +437,6 @@ ask_in_turn(
 
 
 PAIRS = (("eval_loss", "eval_accuracy"), ("loss", "accuracy"))
-LOSS_BESIDE_ACCURACY_LEAST = 4
-"""Records of both without which they are not compared. Chosen: by hand."""
 LEAST_SHARE = 1.1
 """Times the loss of a calibrated model with the same accuracy: far above it from here on. Chosen: by hand."""
 LEAST_GAP = 0.05
@@ -518,11 +509,11 @@ def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
 
 
 def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | None:
-    if len(loss) < LOSS_BESIDE_ACCURACY_LEAST or len(accuracy) < LOSS_BESIDE_ACCURACY_LEAST:
+    if len(loss) < LEAST_FOR_HALVES or len(accuracy) < LEAST_FOR_HALVES:
         return None
     _, right, level = aligned(accuracy, loss)
     right = as_shares(right)
-    if len(level) < LOSS_BESIDE_ACCURACY_LEAST:
+    if len(level) < LEAST_FOR_HALVES:
         return None
     share, end = end_level(right), end_level(level)
     classes = _classes(
@@ -613,8 +604,6 @@ MIN_RATIO_TO_CALIBRATED = 1.15
 """Times the loss of a calibrated model. Chosen: by hand."""
 MAX_CLASS_COUNT_RATIO = 1.2
 """Times the classes that the first loss tells. Chosen: it may have fallen."""
-LOSS_BY_ACCURACY_LEAST = 4
-"""Records with both. Chosen: the later half is two."""
 MIN_SHARE_OF_COST = 0.05
 """Of what wrong answers cost at least. Chosen: a focal loss (alpha 0.25, gamma 2) leaves a 16th."""
 MIN_WRONG_ANSWER_SHARE = 0.3
@@ -718,9 +707,9 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
     aligned_pairs = [(loss, *aligned(finite_of(run, accuracy), finite_of(run, loss))) for loss, accuracy in PAIRS]
-    judged = [joined for joined in aligned_pairs if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
+    judged = [joined for joined in aligned_pairs if len(joined[1]) >= LEAST_FOR_HALVES]
     if not judged:
-        raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")
+        raise CannotTell(f"no loss and accuracy of the same answers stand together at {LEAST_FOR_HALVES} steps")
     for name, steps, accuracy, loss in judged:
         later = slice(len(loss) // 2, None)
         right, level = as_share(median(accuracy[later])), median(loss[later])

@@ -7,20 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import (
-    Answers,
-    CannotTell,
-    Evidence,
-    answers_of,
-    ask_in_turn,
-    by_outcome,
-    known,
-    outcome_of,
-    question,
-    reading,
-    symptom,
-    with_attribute,
-)
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, known, outcome_of, symptom
 from mldebug_mcp.checks.curve import (
     curves_in_turn,
     finite_of,
@@ -192,7 +179,6 @@ UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 """Why `epochs_of` returns nothing."""
 MIN_WHOLE_PASS_SHARE = 0.9
 """Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
-
 PASS_PROFILE_PARTS = 8
 """Stretches of an epoch that compare with the next. Chosen: eight levels tell an order."""
 PER_PART = 2
@@ -444,18 +430,10 @@ def _refuse_that_of_the_rate(run: Run, period: float) -> None:
 
 ask_in_turn(
     "data_order",
-    reading(loss_sawtooth, needs=("loss",), points=20, background=0.003),
-    reading(
-        loss_pattern_by_epoch,
-        needs=("loss",),
-        sources=("smol_playbook",),
-        points=FEW_PARTS * MANY_EPOCHS,
-        background=0.004,
-    ),
-    reading(
-        loss_periodic, needs=("loss",), points=30, background=0.01, follows=("batches_recur", "few_batches_stand_out")
-    ),
-    reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
+    outcome_of(loss_sawtooth, 0.003, needs=("loss",), points=20),
+    outcome_of(loss_pattern_by_epoch, 0.004, "smol_playbook", needs=("loss",), points=FEW_PARTS * MANY_EPOCHS),
+    outcome_of(loss_periodic, 0.01, needs=("loss",), points=30, follows=("batches_recur", "few_batches_stand_out")),
+    outcome_of(loss_epoch_steps, 0.08, "smol_playbook", needs=("loss",), points=24),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
 )
@@ -483,7 +461,6 @@ SAME_ORDER_SIGMAS_OF_PASS = 4.0
 has 3.5."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
-
 MAX_NEXT_RECORD_CORRELATION = 0.3
 """Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
 
@@ -589,7 +566,7 @@ def batches_recur(run: Run) -> Evidence | None:
     )
 
 
-def few_batches_stand_out(recur: Evidence) -> Evidence | None:
+def few_batches_stand_out(recur: Evidence, _: Run) -> Evidence | None:
     """Of the batches that come again in the same order, one or a few are far harder than all others.
 
     Not this when: the loss goes up and down over the whole pass; it comes again once.
@@ -597,16 +574,14 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
     return recur if recur.values.get("hardest", 0.0) >= MIN_HARD_PLACE_SPREADS else None
 
 
-@question(
+ask_in_turn(
+    "same_order",
     outcome_of(batches_recur, 0.01, "smol_playbook"),
     outcome_of(few_batches_stand_out, 0.1, of="batches_recur"),
     needs=("loss",),
     points=MIN_RECORDS_FOR_PASS,
     not_for=("grpo", "ppo", "rl"),
 )
-def same_order(run: Run) -> Answers:
-    """Look for an order that comes again, and then for places in it that stand out."""
-    return with_attribute(answers_of(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
 
 
 @symptom(

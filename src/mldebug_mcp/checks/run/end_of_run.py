@@ -276,8 +276,6 @@ def failure(run: Run) -> Answers:
 
 _HOW_IT_ENDS = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
-
-
 FINAL_RECORDS = 6
 """Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
 MIN_RECORDS_BEFORE_END = 8

@@ -31,6 +31,8 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
 )
 from mldebug_mcp.checks.evaluation import (
+    LEAST_FOR_HALVES,
+    LEAST_FOR_MEDIAN,
     MIN_EXPLODED_LOSS_RATIO,
     Compared,
     all_zero,
@@ -81,10 +83,6 @@ MIN_POSITIVE_TRAINING_NATS = 0.3
 the ratio large."""
 MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
-LEAST_TO_WIDEN = 3
-"""Evaluations in which a gap can be seen to widen. Chosen: fewer show no course."""
-GAP_AT_ONCE_LEAST = 4
-"""Evaluations whose halves hold two. Chosen: fewer show no course."""
 NATS_OF_TOKENS = 0.5
 """Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
 MAX_GAP_DRIFT_SHARE = 0.35
@@ -101,13 +99,13 @@ def far_at_first(train: Floats, evaluation: Floats) -> bool:
         train > MIN_POSITIVE_TRAINING_NATS
     )  # such as the cross-entropy of targets above 1
     gap = evaluation - train
-    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < MAX_WIDENING_START_SHARE * gap[-1]
+    widens = len(gap) >= LEAST_FOR_MEDIAN and gap[-1] > 0 and gap[0] < MAX_WIDENING_START_SHARE * gap[-1]
     return bool(far[0] and far.mean() >= MIN_FAR_EVALUATION_SHARE and not widens)
 
 
 def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
     """Say whether a language model is as many nats worse at every evaluation, which is less than its training loss."""
-    if len(train) < GAP_AT_ONCE_LEAST or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
+    if len(train) < LEAST_FOR_HALVES or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
         return False
     gap, half = evaluation - train, len(train) // 2
     alike = abs(median(gap[half:]) - median(gap[:half])) <= MAX_GAP_DRIFT_SHARE * median(gap)
@@ -117,12 +115,8 @@ def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
 # How far above the training loss does the evaluation loss lie, and was it there before a row was seen twice?
 
 
-EVAL_GAP_LEAST = 4
-"""Evaluations. Chosen: both halves then hold two."""
 MIN_GAP_NOISE_SIGMAS = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
-MIN_EVALUATIONS_IN_FIRST_PASS = 4
-"""Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
 MAX_FIRST_GAP_SHARE = 0.65
 """Share of the late gap that the first evaluation has, at most. Chosen: a gap of about two thirds was there at once."""
 OF_TRAIN = 0.3
@@ -184,7 +178,7 @@ def _refuse_where_another_set_follows(run: Run) -> None:
             continue
         _, train, held_out = beside_training(loss, series)
         halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
-        pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
+        pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= LEAST_FOR_HALVES]
         if pairs and all(
             abs(evaluated - trained) <= MAX_FOLLOWING_SET_GAP_SHARE * abs(trained) for trained, evaluated in pairs
         ):
@@ -230,7 +224,7 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     passes = passes_at(run, evaluation.step)
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = until > 0 if passes is None else (until > 0) & (passes <= FIRST_PASS)
-    if passes is None or int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
+    if passes is None or int(keep.sum()) < LEAST_FOR_HALVES:
         raise CannotTell("no four evaluations are known to stand within the first pass over the data")
     ends, held_out = until[keep], evaluation.value[keep]
     trained, count = recent_means(loss.value, ends)
@@ -260,7 +254,7 @@ def _later(run: Run) -> Compared:
     if "eval_loss" not in run:
         raise CannotTell("not logged: eval_loss")
     refuse_other_unit(run)
-    both = compared(run, EVAL_GAP_LEAST)
+    both = compared(run, LEAST_FOR_HALVES)
     if both.start <= 0 or not (both.evaluation[both.later] > 0).all():
         raise CannotTell("a loss is not above zero, so there are no shares of it")
     return both
@@ -486,8 +480,6 @@ MAX_ACCURACY_DISTANCE = 0.03
 """Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
 MAX_TRAINING_ACCURACY_LEAD = 0.04
 """Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
-LOSS_AT_ACCURACY_LEAST = 3
-"""Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
 
 
 def losses_at_accuracy(run: Run) -> Floats | None:
@@ -504,16 +496,16 @@ def losses_at_accuracy(run: Run) -> Floats | None:
     rows = []
     for step, held_out, accuracy in zip(*evaluated, strict=True):
         until = steps <= step
-        now = right[until][-LOSS_AT_ACCURACY_LEAST:]
+        now = right[until][-LEAST_FOR_MEDIAN:]
         alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
         if (
             len(now)
             and median(now) <= accuracy + MAX_TRAINING_ACCURACY_LEAD
-            and len(alike) >= LOSS_AT_ACCURACY_LEAST
+            and len(alike) >= LEAST_FOR_MEDIAN
             and median(alike) > 0
         ):
             rows.append((step, held_out, accuracy, held_out / median(alike)))
-    return np.array(rows) if len(rows) >= LOSS_AT_ACCURACY_LEAST else None
+    return np.array(rows) if len(rows) >= LEAST_FOR_MEDIAN else None
 
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
@@ -524,7 +516,7 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     if loss is None or accuracy is None:
         return None
     steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
-    if len(steps) < LOSS_AT_ACCURACY_LEAST:
+    if len(steps) < LEAST_FOR_MEDIAN:
         return None
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
 
@@ -532,8 +524,6 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
 # How the scores of evaluation stand beside the same scores of training.
 
 
-EVAL_SCORE_GAP_LEAST = 3
-"""Evaluations. Chosen: fewer show no course."""
 MIN_SCORE_DIFFERENCE_SIGMAS = 5.0
 """Standard deviations of one gap that any difference has. Chosen: by hand."""
 MIN_LEARNT_SCORE = 0.5
@@ -557,8 +547,6 @@ MIN_WIDE_SCORE_GAP = 0.3
 MIN_NEAR_BEST_SCORE = 0.9
 """Score that is near its best: of training, rows are known by heart; of the first evaluation, no more is to be gained.
 Chosen: by hand."""
-MIN_LOSS_SCORE_EVALUATIONS = 4
-"""Evaluations with loss and score. Chosen: by hand."""
 MAX_FALLEN_LOSS_SHARE = 0.2
 """Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
 MAX_SCORE_PROGRESS_SHARE = 0.25
@@ -569,7 +557,6 @@ MIN_TYPICAL_LOSS_RATIO = 2.0
 1.3."""
 MIN_LOWEST_LOSS_RATIO = 1.8
 """The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
-
 FEW_WRONG = 0.98
 """Accuracy from which on single rows make the loss. Chosen: ten in five hundred."""
 
@@ -609,13 +596,13 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             steps=(float(auc.step[0]),),
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
-    scores = [series for series in evaluation_scores(run) if len(series) >= MIN_LOSS_SCORE_EVALUATIONS]
+    scores = [series for series in evaluation_scores(run) if len(series) >= LEAST_FOR_HALVES]
     loss = finite_of(run, "eval_loss").value
-    if not scores or len(loss) < MIN_LOSS_SCORE_EVALUATIONS:
-        raise CannotTell(f"no score and loss are logged for the same {MIN_LOSS_SCORE_EVALUATIONS} evaluations")
+    if not scores or len(loss) < LEAST_FOR_HALVES:
+        raise CannotTell(f"no score and loss are logged for the same {LEAST_FOR_HALVES} evaluations")
     score, began = scores[0], min([float(loss[0]), *finite_of(run, "loss").value[:1].tolist()])
-    first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
-    fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < MAX_FALLEN_LOSS_SHARE * began
+    first, reached = float(score.value[0]), median(score.value[-LEAST_FOR_MEDIAN:])
+    fallen = 0 <= median(loss[-LEAST_FOR_MEDIAN:]) < MAX_FALLEN_LOSS_SHARE * began
     if (
         not fallen
         or reached - first > MAX_SCORE_PROGRESS_SHARE * (1 - first)
@@ -623,8 +610,8 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
         or not np.ptp(score.value)
     ):
         return None
-    last = run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:]
-    shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
+    last = run[score.name].finite.value[-LEAST_FOR_MEDIAN:]
+    shown = f"{figure(began)} to about {figure(median(loss[-LEAST_FOR_MEDIAN:]))}"
     return Evidence(
         f"{score.name} comes no nearer to its bound, the last are {', '.join(map(figure, last))}, "
         f"while the evaluation loss falls from {shown}",
@@ -694,7 +681,7 @@ def _falls_beside_loss(run: Run) -> Evidence | None:
     logged = {series.name: series.finite for series in (*ranking_metrics(run), *shares)}
     scores = [series for series in logged.values() if len(series) >= LEAST_TO_FALL]
     if "eval_loss" in run or "loss" not in run or not scores:
-        raise CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
+        raise CannotTell(f"no score is logged for training and at {LEAST_FOR_MEDIAN} evaluations")
     fallen = [(series, best, lost) for series in scores for best, lost in _lost_since_best(series.value)]
     loss = run["loss"].finite
     if 2 * len(fallen) <= len(scores):
@@ -758,9 +745,9 @@ def eval_score_gap(run: Run) -> Answers:
     """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
     judges = by_outcome((eval_loss_above_its_accuracy, eval_score_behind_loss), run)
     of_pair = (eval_score_stands, eval_score_falls, eval_score_gap_grows)
-    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_SCORE_GAP_LEAST), None)
+    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= LEAST_FOR_MEDIAN), None)
     if pair is None:
-        why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
+        why = CannotTell(f"no score is logged for training and at {LEAST_FOR_MEDIAN} evaluations")
         alone = first_seen({**judges, "eval_score_falls": partial(_falls_beside_loss, run)})
         unknown = dict.fromkeys((detector.__name__ for detector in of_pair), why)
         return alone if any(isinstance(answer, Evidence) for answer in alone.values()) else {**unknown, **alone}

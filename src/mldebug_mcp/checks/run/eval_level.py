@@ -27,6 +27,8 @@ from mldebug_mcp.checks.curve import curves_in_turn, end_level, finite_of, noise
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
+    LEAST_FOR_HALVES,
+    LEAST_FOR_MEDIAN,
     LOW_AUC,
     MOSTLY_RIGHT,
     SCORES_OF_A_CLASS,
@@ -107,8 +109,6 @@ MIN_GAP_GROWTH_RATIO = 1.2
 """Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LEAST_LAGGING = 8
 """Evaluations that show a lag. Chosen: healthy detectors lag for five."""
-EVAL_BELOW_LEAST = 3
-"""Evaluations of a multiple. Chosen: by hand."""
 NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
 _FOLLOWS = ("loss_falls_back", "loss_scale_suspicious")
 
@@ -175,8 +175,8 @@ def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
     """
     if run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
-    if len(both.steps) < EVAL_BELOW_LEAST or not (both.evaluation > 0).all():
-        raise CannotTell(f"{EVAL_BELOW_LEAST} evaluations above zero are needed")
+    if len(both.steps) < LEAST_FOR_MEDIAN or not (both.evaluation > 0).all():
+        raise CannotTell(f"{LEAST_FOR_MEDIAN} evaluations above zero are needed")
     times = both.train / both.evaluation
     comparison = f", {ratio(times.min())} to {ratio(times.max())} times it"
     return _evidence(both, comparison, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
@@ -237,8 +237,6 @@ def eval_below(run: Run) -> Answers:
 # Is evaluation as good as a guess, or worse, while training learns?
 
 
-EVAL_CHANCE_LEAST = 4
-"""Evaluations. Chosen: both halves then hold two."""
 MORE_CLASSES = 1.3
 """Times the first level of the loss: the logarithm of more classes than there can be. Chosen: a first record may be a
 mean over the first epoch, in which much is learnt."""
@@ -270,11 +268,11 @@ def _learnt(run: Run) -> tuple[float, str]:
     It is to which share of its start the loss, or what a score lacks of its best, has moved; 0 where the loss falls and
     there are no shares.
     """
-    if len(loss := finite_of(run, "loss").value) >= EVAL_CHANCE_LEAST:
+    if len(loss := finite_of(run, "loss").value) >= LEAST_FOR_HALVES:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
         return share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}"
-    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_CHANCE_LEAST), None)
+    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= LEAST_FOR_HALVES), None)
     if pair is None:
         raise CannotTell("not logged: the training loss or a score of training, often enough")
     first, reached = float(pair.train[0]), median(pair.train[pair.later])
@@ -295,7 +293,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
-    judged = [candidate for candidate in judged if len(candidate[0]) >= EVAL_CHANCE_LEAST]
+    judged = [candidate for candidate in judged if len(candidate[0]) >= LEAST_FOR_HALVES]
     if not judged:
         raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
     for series, guess, limit in judged:
@@ -346,8 +344,8 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
             values={"late": later, "highest": highest, "guess": 0.5},
         )
     right = _right(run)
-    if "eval_loss" not in run or right is None or len(right) < EVAL_CHANCE_LEAST:
-        raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
+    if "eval_loss" not in run or right is None or len(right) < LEAST_FOR_HALVES:
+        raise CannotTell(f"no loss and accuracy, or AUC, of {LEAST_FOR_HALVES} evaluations")
     return _no_better(run, right)
 
 
@@ -359,7 +357,7 @@ def _right(run: Run) -> Series | None:
 
 
 def _no_better(run: Run, right: Series) -> Evidence | None:
-    both = compared(run, EVAL_CHANCE_LEAST)
+    both = compared(run, LEAST_FOR_HALVES)
     loss, shares = both.evaluation, right.value
     falls_each_time = bool(np.all(np.diff(loss) <= 0)) and loss[-1] < loss[len(loss) // 2]
     if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and falls_each_time:
@@ -711,8 +709,6 @@ def eval_frozen(run: Run) -> Answers:
 # Do two held-out sets say the same of the model?
 
 
-HELD_OUT_SETS_PART_LEAST = 4
-"""Evaluations of each. Chosen: halves then hold two."""
 MAX_FOLLOWING_LOSS_RATIO = 1.5
 """Times the training loss up to which a set follows it. Chosen: by hand."""
 HELD_OUT_SETS_PART_APART = 3.0
@@ -730,15 +726,15 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss;
     one never moves, or is of averaged weights; rows of training of the kind that lags are hardly known better.
     """
-    sets = held_out_losses(run, HELD_OUT_SETS_PART_LEAST)
+    sets = held_out_losses(run, LEAST_FOR_HALVES)
     if len(sets) < 2:
-        raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
+        raise CannotTell(f"no two held-out sets have {LEAST_FOR_HALVES} losses")
     parts = [series.name.removeprefix("eval_") for series in sets if series.name.startswith("eval_")]
     if any(part != "loss" and part in run for part in parts):
         raise CannotTell("the losses of evaluation are parts of one loss, as those of training are")
     best, worst = (key(sets, key=lambda series: median(series.value[-2:])) for key in (min, max))
     steps, train, low = beside_training(run["loss"].finite, best)
-    if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
+    if len(low) < LEAST_FOR_HALVES or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
         return None
     if _is_as_bad_in_training(run, worst):
         return None

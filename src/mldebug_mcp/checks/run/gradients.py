@@ -15,16 +15,16 @@ from mldebug_mcp.checks.check import (
     CannotTell,
     Evidence,
     answers_of,
+    ask_in_turn,
     by_outcome,
-    first_of,
     first_seen,
     known,
     outcome_of,
     question,
-    reading,
     with_attribute,
 )
 from mldebug_mcp.checks.curve import (
+    LEAST_FOR_LEVEL,
     end_level,
     fades_to_zero,
     fails_at,
@@ -100,8 +100,6 @@ KINDS_WITHOUT_LABELS = frozenset({"rl", "ppo", "grpo", "preference"})
 """Kinds of training whose loss may be above zero, or anything, where no label counts."""
 LOSS_OF_LABELS = 0.1
 """Loss from which on some label has given it. Chosen: losses of other terms are smaller."""
-GRADIENT_LEVEL_LEAST = 5
-"""Records for a level. Chosen: a median of fewer is not a level."""
 MIN_COURSE_RECORDS = 20
 """Records for a course. Chosen: by hand."""
 NORM_START_DIVISOR = 20
@@ -165,7 +163,7 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     tail = zeros_at_end(norm.value)
     if fades_to_zero(norm.value) and "loss" in run and fades_to_zero(run["loss"].finite.value):
         raise CannotTell(f"{norm.name} and the loss come down to the last digit that is written: 0 is a small number")
-    if zero.mean() < ZERO_SHARE and tail < max(GRADIENT_LEVEL_LEAST - 2, len(zero) * ZERO_SHARE**2):
+    if zero.mean() < ZERO_SHARE and tail < max(LEAST_FOR_LEVEL - 2, len(zero) * ZERO_SHARE**2):
         return None
     first = float(norm.step[int(np.argmax(zero))])
     summary = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
@@ -201,8 +199,8 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     """
     norm = run["grad_norm"].finite
     norm = norm.where(norm.value > 0)
-    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= MAX_TINY_NORM_OF_FEW):
-        raise CannotTell(f"{len(norm)} positive gradient norms; {GRADIENT_LEVEL_LEAST} are needed")
+    if not len(norm) or (len(norm) < LEAST_FOR_LEVEL and norm.value.max() >= MAX_TINY_NORM_OF_FEW):
+        raise CannotTell(f"{len(norm)} positive gradient norms; {LEAST_FOR_LEVEL} are needed")
     rewards = rewards_of(run)
     if rewards is not None and most_earned(rewards) is not None:
         return None  # what earns all that there is has nothing to learn
@@ -213,7 +211,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     stands = (
         of_labels is not None
         and "loss" in run
-        and len(run["loss"].finite) >= GRADIENT_LEVEL_LEAST
+        and len(run["loss"].finite) >= LEAST_FOR_LEVEL
         and moved > 1 - SMALL_LOSS
     )
     bound = GRADIENT_LEVEL_LOW.get(
@@ -238,9 +236,9 @@ def grad_norm_of_labels(run: Run) -> Evidence | None:
     norm is larger, as where learning is slow; classes or batch are not in the configuration.
     """
     expected, norm, loss = label_noise_norm(run), run["grad_norm"].finite, run["loss"].finite
-    if expected is None or run.facts.classes is None or min(len(norm), len(loss)) < GRADIENT_LEVEL_LEAST:
+    if expected is None or run.facts.classes is None or min(len(norm), len(loss)) < LEAST_FOR_LEVEL:
         raise CannotTell(
-            f"the classes and the batch are not both configured, or {GRADIENT_LEVEL_LEAST} norms and losses not logged"
+            f"the classes and the batch are not both configured, or {LEAST_FOR_LEVEL} norms and losses not logged"
         )
     typical, guess = median(sample(norm.value[len(norm) // 2 :])), math.log(run.facts.classes)
     if abs(end_level(loss.value) / guess - 1) > AT_CHANCE or not AS_LABELS[0] <= typical / expected <= AS_LABELS[1]:
@@ -262,9 +260,9 @@ def grad_norm_high(run: Run) -> Evidence | None:
     """
     norm, of_kind = run["grad_norm"].finite, HIGH.get(run.kind)
     unscaled = run.kind in ANY_SCALE or run.facts.precision == "fp16" or "loss_scale" in run
-    if len(norm) < GRADIENT_LEVEL_LEAST or (of_kind is None and (unscaled or "loss" not in run)):
+    if len(norm) < LEAST_FOR_LEVEL or (of_kind is None and (unscaled or "loss" not in run)):
         raise CannotTell(
-            f"no usual gradient norm is known for this kind of run, or fewer than {GRADIENT_LEVEL_LEAST} are logged"
+            f"no usual gradient norm is known for this kind of run, or fewer than {LEAST_FOR_LEVEL} are logged"
         )
     bound = of_kind if of_kind is not None else OF_ANY * max(1.0, abs(median(run["loss"].finite.value)))
     late = norm.where(np.arange(len(norm)) >= len(norm) // NORM_START_DIVISOR)
@@ -280,33 +278,25 @@ def grad_norm_high(run: Run) -> Evidence | None:
     )
 
 
-_NORM = ("grad_norm",)
 _SOURCES = ("axolotl_stability",)
-READINGS = (
-    reading(
+_NORM = ("grad_norm",)
+ask_in_turn(
+    "gradient_level",
+    outcome_of(
         grad_norm_nonfinite,
+        0.005,
+        *_SOURCES,
         needs=_NORM,
-        sources=_SOURCES,
-        background=0.005,
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    reading(grad_norm_zero, needs=_NORM, sources=_SOURCES, background=0.003, follows=("units_dead",)),
-    reading(grad_norm_vanishing, needs=_NORM, points=2, sources=_SOURCES, background=0.01),
-    reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
-    reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(
-    *READINGS,
+    outcome_of(grad_norm_zero, 0.003, *_SOURCES, needs=_NORM, follows=("units_dead",)),
+    outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, needs=_NORM, points=2),
+    outcome_of(grad_norm_of_labels, 0.002, needs=("grad_norm", "loss"), points=2),
+    outcome_of(grad_norm_high, 0.02, *_SOURCES, needs=_NORM, points=2),
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )
-def gradient_level(run: Run) -> Answers:
-    """Ask for norms that are not finite, zero, too small or too large: the first one seen is reported."""
-    return with_attribute(first_of(run, READINGS), "grad_norm_nonfinite", grad_norm_never_finite, run)
 
 
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
@@ -476,10 +466,7 @@ MIN_DIVISOR_VARIANCE = 1e-12
 """Variance that stands for none, as nothing is divided by 0. Chosen: no norm is so even."""
 
 
-@question(outcome_of(grad_norm_adds_up, 0.003, as_chosen=True), needs=("grad_norm",), points=OF_A_SUM)
-def gradient_sum(run: Run) -> Answers:
-    """Fit a power of the number of steps to the first norms."""
-    return answers_of(by_outcome((grad_norm_adds_up,), run))
+ask_in_turn("gradient_sum", outcome_of(grad_norm_adds_up, 0.003, as_chosen=True), needs=("grad_norm",), points=OF_A_SUM)
 
 
 # Do all parts of the model get a gradient of comparable size?
@@ -576,8 +563,6 @@ def gradient_parts(run: Run) -> Answers:
 # How much of the gradient does clipping take?
 
 
-CLIPPING_LEAST = 5
-"""Norms. Chosen: all of them, then, and by so much."""
 MIN_SHARE_CLIPPED = 0.95
 """Share of the records that are clipped, or are at the threshold. Chosen: nearly every step."""
 MIN_TIMES_THRESHOLD = 5.0
@@ -597,8 +582,8 @@ def grad_clip_saturated(threshold: float, norm: Series) -> Evidence | None:
     """
     if not len(norm):
         return None
-    if len(norm) < CLIPPING_LEAST:
-        raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
+    if len(norm) < LEAST_FOR_LEVEL:
+        raise CannotTell(f"grad_norm has {len(norm)} finite values; {LEAST_FOR_LEVEL} are needed")
     clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
     stands = at is not None and abs(at[0] / threshold - 1) < MAX_CLIP_DEVIATION_SHARE and at[1] >= MIN_SHARE_CLIPPED
     if not stands and (clipped.mean() < MIN_SHARE_CLIPPED or typical < MIN_TIMES_THRESHOLD * threshold):
@@ -654,7 +639,7 @@ def clipping(run: Run) -> Answers:
 def _pinned(norm: Series) -> Answers:
     """Judge a norm without a threshold to compare it with: one that stays at its highest value is cut off there."""
     at = pinned(norm)
-    if at is None or len(norm) < CLIPPING_LEAST or at[1] < MIN_SHARE_CLIPPED:
+    if at is None or len(norm) < LEAST_FOR_LEVEL or at[1] < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     value, share, first = at
     saturated = Evidence(

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading, require_values
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, outcome_of, require_values
 from mldebug_mcp.checks.curve import (
+    CLEAR_SIGMAS,
     MAX_SAMPLE,
     MEDIAN_ERROR,
     aligned,
@@ -71,8 +72,6 @@ MIN_HUMP_START_RATIO = 1.4
 """Times the start that a hump reaches. Fitted: runs at 10 to 400 times a good learning rate."""
 WAY_BACK = 0.5
 """Share of a hump that is lost again. Fitted: runs at 10 to 400 times a good learning rate."""
-MIN_HUMP_SIGMAS = 6.0
-"""Times the noise that a hump is. Fitted: runs at 10 to 400 times a good learning rate."""
 LOSS_TREND_STRETCHES = 20
 """Stretches of a log. Chosen: by hand."""
 LOSS_RISING_LONG = 5
@@ -85,8 +84,6 @@ AT_ONCE = 0.6
 """Share of a rise that a single step may make. Chosen: other data are a step."""
 LOSS_RISING_LEAST = 0.005
 """Share of the level that a loss rises by. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
-LOSS_RISING_SIGMAS = 6.0
-"""Standard errors of the trend. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
 MIN_TREND_CORRELATION = 0.5
 """Rank correlation of the trend with time. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
 MIN_RECORDS_FOR_STRETCHES = 40
@@ -172,11 +169,11 @@ def loss_hump(run: Run) -> Evidence | None:
     top, start, end = int(cut.level.argmax()), start_level(first), end_level(loss.value)
     peak = float(cut.level[top])
     climb, doubt = peak - start, 1.25 * float(np.std(first)) / math.sqrt(len(first))  # of a median
-    least = MIN_HUMP_SIGMAS * max(cut.wobble, doubt)
+    least = CLEAR_SIGMAS * max(cut.wobble, doubt)
     still = max(end, median(loss.value[-3:]))  # a loss that climbs to its last record has an end level below that
     if start <= 0 or peak < MIN_HUMP_START_RATIO * start or climb < least or peak - still < WAY_BACK * climb:
         return None
-    if positive(loss.value) and math.log(peak / start) < MIN_HUMP_SIGMAS * blocks(np.log(loss.value)).wobble:
+    if positive(loss.value) and math.log(peak / start) < CLEAR_SIGMAS * blocks(np.log(loss.value)).wobble:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
@@ -222,7 +219,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     values, since = loss.value[left_out:], float(loss.step[left_out])
     moved, level = drift(values), abs(median(sample(values)))
     start, end = start_level(values), end_level(values)
-    rises = moved.change > LOSS_RISING_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
+    rises = moved.change > CLEAR_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
     alike, stretches = (
         (MIN_TREND_CORRELATION, blocks(values, LOSS_TREND_STRETCHES).level)
         if len(loss) >= MIN_RECORDS_FOR_STRETCHES
@@ -245,7 +242,7 @@ def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
     best = int(np.argmin(cut.level))
     after = cut.level[best:]
     rise = float(after[-1] - after[0])
-    clear = rise >= max(OF_LOWEST * abs(float(after[0])), LOSS_RISING_SIGMAS * cut.wobble)
+    clear = rise >= max(OF_LOWEST * abs(float(after[0])), CLEAR_SIGMAS * cut.wobble)
     if best == 0 or len(after) <= LOSS_RISING_LONG or not clear:
         return None
     if monotone(after) < LOSS_RISING_STEADY or float(np.diff(after).max()) > AT_ONCE * rise:
@@ -264,8 +261,6 @@ LOSS_SLOW_LEAST = 0.005
 """Progress as a share of the first level. Chosen: below there is none (`loss_plateau`)."""
 MAX_SLOW_PROGRESS = 0.4
 """The most progress that is slow. Chosen: above it is not."""
-LOSS_SLOW_SIGMAS = 6.0
-"""Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
 MIN_LATER_FALL_SHARE = 0.35
 """Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
 quarter there, a straight line a half."""
@@ -328,7 +323,7 @@ def loss_slow(run: Run) -> Evidence | None:
     fall = start - end
     if (
         start <= 0
-        or fall < max(LOSS_SLOW_LEAST * start, LOSS_SLOW_SIGMAS * cut.wobble)
+        or fall < max(LOSS_SLOW_LEAST * start, CLEAR_SIGMAS * cut.wobble)
         or fall > _most_slow_progress(run, loss, few=few) * start
     ):
         return None
@@ -452,8 +447,6 @@ HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 
 Unigram statistics of text lie near 0.6."""
-
-
 LEAST_TO_STALL = 12
 """Records of a loss that tell of standing still. Chosen: of a dozen epochs a model that learns shows half."""
 
@@ -744,58 +737,54 @@ def loss_stall(run: Run) -> Evidence | None:
 LOSS = ("loss",)
 ask_in_turn(
     "loss_course",
-    reading(
+    outcome_of(
         loss_divergence,
-        sources=("bekman_mle",),
-        background=0.01,
+        0.01,
+        "bekman_mle",
         follows=("loss_falls_back", "loss_pattern_by_epoch"),
         instead=("logits_grow",),
     ),
-    reading(loss_hump, background=0.004, follows=("loss_spike_single",)),
-    reading(
+    outcome_of(loss_hump, 0.004, follows=("loss_spike_single",)),
+    outcome_of(
         loss_constant,
+        0.002,
         needs=LOSS,
         points=MIN_EQUAL_RECORDS,
-        background=0.002,
         follows=("loss_negative", "loss_zero"),
         instead=NO_PROGRESS,
     ),
-    reading(
-        loss_rises,
-        sources=("small_scale_proxies",),
-        not_for=("diffusion",),
-        background=0.003,
-        follows=("loss_above_start",),
-    ),
-    reading(
+    outcome_of(loss_rises, 0.003, "small_scale_proxies", not_for=("diffusion",), follows=("loss_above_start",)),
+    outcome_of(
         loss_slow,
+        0.01,
+        "axolotl_stability",
         needs=LOSS,
-        sources=("axolotl_stability",),
         points=MIN_EPOCHS_FOR_LINE,
         settled=True,
         not_for=("preference",),
-        background=0.01,
         follows=("loss_epoch_steps", "eval_learns_nothing"),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         loss_plateau,
+        0.006,
+        "axolotl_stability",
+        "karpathy_recipe",
         needs=LOSS,
-        sources=("axolotl_stability", "karpathy_recipe"),
         points=6,
         settled=True,
-        background=0.006,
         follows=("dpo_margin_flat", "eval_loss_constant"),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         loss_stall,
+        0.02,
+        "axolotl_stability",
+        "karpathy_recipe",
         needs=LOSS,
-        sources=("axolotl_stability", "karpathy_recipe"),
         points=LEAST_TO_STALL,
         settled=True,
         not_for=("diffusion",),
-        background=0.02,
         instead=NO_PROGRESS,
     ),
     needs=LOSS,

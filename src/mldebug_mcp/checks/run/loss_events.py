@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.check import (
+    MAX_LISTED_STEPS,
     Answers,
     CannotTell,
     Evidence,
@@ -496,8 +497,6 @@ MAX_STATED_SPACING_SPREAD_SHARE = 0.05
 """The same where the summary of a single jump states the distance. Chosen: half, as no question asks for it there."""
 MAX_LISTED_JUMPS = 6
 """Jumps that a summary lists. Chosen: a line holds as many."""
-MAX_SHOWN_STEPS = 10
-"""Steps that evidence lists. Chosen: a line holds as many."""
 
 
 def loss_spike(jumps: Jumps) -> Evidence:
@@ -519,7 +518,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
         f"loss jumps from about {figure(worst.level)} to {figure(top)} at {run.place(highest)}{begun} "
         f"{_recovery_clause(jumps)}{more}"
         f"{_companion_summary(run, at, last, others)}",
-        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_SHOWN_STEPS],
+        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_LISTED_STEPS],
         values={
             "loss_before": worst.level,
             "peak": top,

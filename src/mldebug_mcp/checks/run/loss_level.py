@@ -14,13 +14,14 @@ from mldebug_mcp.checks.check import (
     all_known,
     ask_in_turn,
     finite_loss,
-    reading,
+    outcome_of,
     some,
     symptom,
 )
 from mldebug_mcp.checks.curve import end_level, finite_of, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
+    LEAST_FOR_HALVES,
     as_shares,
     auc_of,
     evaluation_losses,
@@ -40,7 +41,7 @@ from mldebug_mcp.checks.progress import (
 )
 from mldebug_mcp.checks.run import classification, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
-from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
+from mldebug_mcp.checks.run.loss_start import NEARLY_ZERO, loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, fits, percent
@@ -60,8 +61,6 @@ NEAR_BY_ACCURACY = 0.08
 """... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
 MIN_SHARE_BELOW_GUESS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
-LEAST_ACCURACIES = 4
-"""Accuracies without which none keeps to a half. Chosen: fewer may agree by chance."""
 MOST_ABOVE = 1.5
 """Times its start up to which a loss counts as a guess. Chosen: higher ones have blown up."""
 MOST_OF_GUESS = 3.0
@@ -164,7 +163,7 @@ def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
 def _accuracies(run: Run) -> Floats:
     """Return the accuracies that are logged as shares, those of evaluation if there are enough of them."""
     found = [as_shares(run[name].finite.value) for name in ACCURACIES if name in run]
-    return next((array for array in found if len(array) >= LEAST_ACCURACIES), np.empty(0))
+    return next((array for array in found if len(array) >= LEAST_FOR_HALVES), np.empty(0))
 
 
 def _guesses(run: Run, uniform: float) -> bool:
@@ -261,9 +260,6 @@ def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evi
 
 MIN_HUGE_LOSS = 1e15
 """Size from which a loss is huge. Chosen: squared errors of prices that nobody scaled come to some 1e12."""
-NEARLY_ZERO = 1e-4
-"""Loss below which it is zero. Chosen: no real data are fitted to this cross-entropy within the first tenth of a
-run."""
 MAX_ZERO_ONSET_SHARE = 0.1
 """Share of the records by which it is zero. Chosen: learning takes longer."""
 MIN_ZERO_RECORD_SHARE = 0.5
@@ -436,50 +432,45 @@ POLICIES = ("grpo", "ppo", "rl")
 NOT_CLASSES = (*POLICIES, "preference", "diffusion")
 ask_in_turn(
     "loss_level",
-    reading(loss_huge, needs=LOSS, sources=("axolotl_stability",), background=0.002, follows=("loss_nonfinite",)),
-    reading(loss_drops_to_zero, needs=LOSS, points=2, not_for=(*POLICIES, "preference"), background=0.001),
-    reading(loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
-    reading(loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
-    reading(
+    outcome_of(loss_huge, 0.002, "axolotl_stability", needs=LOSS, follows=("loss_nonfinite",)),
+    outcome_of(loss_drops_to_zero, 0.001, needs=LOSS, points=2, not_for=(*POLICIES, "preference")),
+    outcome_of(loss_zero, 0.002, "unsloth_faq", needs=LOSS, not_for=POLICIES),
+    outcome_of(loss_negative, 0.01, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion")),
+    outcome_of(
         classification.loss_at_softmax_floor,
+        0.003,
         needs=LOSS,
         points=4,
         not_for=(*NOT_CLASSES, "boosting"),
-        background=0.003,
         follows=("loss_falls_back", "loss_nonfinite"),
     ),
-    reading(
+    outcome_of(
         loss_at_chance,
+        0.002,
+        "karpathy_recipe",
         needs=LOSS,
-        sources=("karpathy_recipe",),
         points=4,
         settled=True,
         not_for=(*POLICIES, "preference"),
-        background=0.002,
         follows=("eval_loss_constant",),
         instead=NO_PROGRESS,
     ),
-    reading(
+    outcome_of(
         classification.loss_above_accuracy,
         needs=LOSS,
         points=4,
         not_for=NOT_CLASSES,
         follows=("loss_falls_back", "train_lags_eval"),
     ),
-    reading(
+    outcome_of(
         classification.loss_below_accuracy,
+        0.003,
         needs=LOSS,
-        points=classification.LOSS_BY_ACCURACY_LEAST,
+        points=LEAST_FOR_HALVES,
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
-        background=0.003,
     ),
-    reading(loss_start.terms_outweigh, needs=LOSS, points=4, not_for=POLICIES, background=0.002),
-    reading(
-        loss_at_collapse,
-        sources=("triplet_reid_issue_30",),
-        not_for=(*POLICIES, "preference"),
-        background=0.002,
-    ),
+    outcome_of(loss_start.terms_outweigh, 0.002, needs=LOSS, points=4, not_for=POLICIES),
+    outcome_of(loss_at_collapse, 0.002, "triplet_reid_issue_30", not_for=(*POLICIES, "preference")),
 )
 
 

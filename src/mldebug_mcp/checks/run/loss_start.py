@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, known, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, known, outcome_of
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
@@ -476,26 +476,23 @@ def _least_first_loss(run: Run) -> tuple[float, str]:
 
 ask_in_turn(
     "loss_start",
-    reading(
+    outcome_of(
         loss_scale_suspicious,
+        0.005,
+        "hf_gradacc_blog",
+        "karpathy_recipe",
         needs=("loss",),
-        sources=("hf_gradacc_blog", "karpathy_recipe"),
-        background=0.005,
         instead=("train_far_above_eval",),
     ),
-    reading(
-        initial_loss_high,
-        needs=("loss",),
-        sources=("karpathy_recipe", "cs231n_nn3"),
-        not_for=("preference",),
-        background=0.006,
-    ),
-    reading(
+    outcome_of(initial_loss_high, 0.006, "karpathy_recipe", "cs231n_nn3", needs=("loss",), not_for=("preference",)),
+    outcome_of(
         initial_loss_low,
+        0.01,
+        "karpathy_recipe",
+        "axolotl_stability",
+        "opt_175b_logbook",
         needs=("loss",),
-        sources=("karpathy_recipe", "axolotl_stability", "opt_175b_logbook"),
         not_for=("preference",),
-        background=0.01,
     ),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl", "diffusion"),
@@ -526,8 +523,8 @@ LEAST_WINDOW = 6
 MOST_WINDOW = 39
 """The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
-"""Lowest loss from which a rise is judged. Chosen: a loss that comes down to this within a warmup is gone, which other
-outcomes tell."""
+"""Loss that is as good as zero. Chosen: no real data are fitted to this cross-entropy within a tenth of a run, or
+within a warmup."""
 MIN_WARMUP_RISE_SHARE = 0.25
 """Share of the lowest loss by which it rises. Chosen: batches move it less."""
 RISE_SIGMAS = 6.0
@@ -699,28 +696,28 @@ def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
 
 ask_in_turn(
     "loss_beginning",
-    reading(
+    outcome_of(
         loss_jumps_at_start,
+        0.004,
+        "axolotl_stability",
         needs=("loss",),
-        sources=("axolotl_stability",),
         points=20,
-        background=0.004,
         follows=("loss_hump", "loss_nonfinite"),
     ),
-    reading(
+    outcome_of(
         loss_rises_in_warmup,
+        0.005,
         needs=("loss", "learning_rate"),
         points=12,
         not_for=("preference",),
-        background=0.005,
         follows=("loss_divergence", "loss_drops_to_zero", "loss_nonfinite", "loss_zero"),
     ),
-    reading(
+    outcome_of(
         loss_above_start,
+        0.01,
+        "karpathy_recipe",
         needs=("loss",),
-        sources=("karpathy_recipe",),
         points=MIN_EPOCHS_FOR_COURSE,
-        background=0.01,
         instead=("loss_divergence", "loss_hump"),
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
     ),

@@ -19,7 +19,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
     some,
 )
 from mldebug_mcp.checks.curve import finite_of, row_medians
@@ -425,8 +424,6 @@ MIN_OVERFLOWS_AT_FLOOR = 3
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
 _MESSAGE = regex(rf"loss scale: ({NUMBER}), reducing to ({NUMBER})", re.IGNORECASE)
-
-
 MIN_LOST_GRADIENTS = 3
 """Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
 MIN_SHARE_OF_LOST_GRADIENTS = 0.02
@@ -567,14 +564,9 @@ def steps_skipped(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "overflow",
-    reading(loss_scale_falls, sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.004),
-    reading(overflows_in_fp16, sources=("bekman_mle", "opt_175b_logbook"), background=0.1, as_chosen=True),
-    reading(
-        steps_skipped,
-        sources=("pytorch_docstrings", "opt_175b_logbook"),
-        background=0.01,
-        instead=("loss_scale_falls",),
-    ),
+    outcome_of(loss_scale_falls, 0.004, "opt_175b", "opt_175b_logbook", "pytorch_docstrings"),
+    outcome_of(overflows_in_fp16, 0.1, "bekman_mle", "opt_175b_logbook", as_chosen=True),
+    outcome_of(steps_skipped, 0.01, "pytorch_docstrings", "opt_175b_logbook", instead=("loss_scale_falls",)),
 )
 
 

@@ -22,6 +22,9 @@ from mldebug_mcp.checks.check import (
     with_attribute,
 )
 from mldebug_mcp.checks.curve import (
+    CLEAR_SIGMAS,
+    LEAST_FOR_COURSE,
+    LEAST_FOR_LEVEL,
     Blocks,
     blocks,
     departure,
@@ -290,10 +293,6 @@ SHARE_OF_START = 0.1
 """Share of its entropy at the start below which an agent has collapsed. Source: axolotl_stability."""
 SHARE_OF_START_OF_TEXT = 0.02
 """The same of a language model. Chosen: by hand."""
-MIN_ENTROPY_RECORDS = 5
-"""Finite values that a low entropy needs. Chosen: fewer show no course."""
-LEAST_TO_STAY = 20
-"""Finite values that an entropy that stays or grows needs. Chosen: fewer show no course."""
 MAX_ZERO_ENTROPY_NATS = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `MAX_COLLAPSED_ENTROPY_NATS`."""
 NOT_CONVERGING = 1.0
@@ -302,8 +301,6 @@ MIN_ENTROPY_GROWTH_RATIO = 2.0
 """Times its lowest level that the entropy of a language model grows to. Chosen: by hand."""
 SHARE_OF_GROWTH = 0.25
 """Share of the entropy at the start by which that of an agent grows. Chosen: by hand."""
-POLICY_ENTROPY_SIGMAS = 6.0
-"""Times the wobble of levels that the growth is. Chosen: by hand."""
 AS_AT_START = 0.98
 """Share of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
 MIN_UNCHANGED_RECORDS = 60
@@ -327,9 +324,9 @@ def entropy_low(run: Run) -> Evidence | None:
     series = require_values(entropy(run), 1)
     value = series.value
     # An entropy of exactly 0 may not be computed.
-    if len(value) < MIN_ENTROPY_RECORDS and bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS))):
+    if len(value) < LEAST_FOR_LEVEL and bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS))):
         return _none_left(run, series)
-    require_values(series, MIN_ENTROPY_RECORDS)
+    require_values(series, LEAST_FOR_LEVEL)
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)
@@ -384,7 +381,7 @@ def entropy_high(run: Run) -> Evidence | None:
     Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
     while the reward rises.
     """
-    series = require_values(entropy(run), LEAST_TO_STAY)
+    series = require_values(entropy(run), LEAST_FOR_COURSE)
     value = series.value
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
     lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
@@ -410,15 +407,15 @@ def entropy_grows(high: Evidence) -> Evidence | None:
 def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
     lowest = float(cut.level.min())
     if run.kind in TEXT_POLICIES:
-        return end > max(MIN_ENTROPY_GROWTH_RATIO * lowest, 0.5) and end - lowest > POLICY_ENTROPY_SIGMAS * cut.wobble
-    return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > POLICY_ENTROPY_SIGMAS * cut.wobble
+        return end > max(MIN_ENTROPY_GROWTH_RATIO * lowest, 0.5) and end - lowest > CLEAR_SIGMAS * cut.wobble
+    return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > CLEAR_SIGMAS * cut.wobble
 
 
 def _entropy_stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
     lowest = float(cut.level.min())
     if run.kind not in TEXT_POLICIES:
         return count >= MIN_UNCHANGED_RECORDS and lowest > AS_AT_START * start > 0
-    falling = end < 0.8 * start and end - lowest < POLICY_ENTROPY_SIGMAS * cut.wobble
+    falling = end < 0.8 * start and end - lowest < CLEAR_SIGMAS * cut.wobble
     return run.kind == "grpo" and lowest > NOT_CONVERGING and not falling
 
 
@@ -426,7 +423,7 @@ def _at_random(run: Run) -> Evidence | None:
     """Return what is seen of a share of random actions that never comes down."""
     if run.kind != "rl":
         raise CannotTell("it is not known whether this run trains an agent")
-    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_FOR_COURSE)
     highest = float(share.value.max())
     if highest < MIN_RANDOM_ACTION_SHARE or float(np.ptp(share.value)) > 0:
         return None
@@ -443,7 +440,7 @@ def exploration_ends_early(run: Run) -> Evidence | None:
     Not this when: actions were random for a while; the reward rises, or rests where episodes got longer or shorter;
     only a log of a trained agent is known.
     """
-    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, MIN_ENTROPY_RECORDS)
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_FOR_LEVEL)
     alike = _episodes_alike(run) if float(share.value.max()) == 0 else ""
     if run.kind != "rl" or float(share.value.max()) > MAX_FINAL_RANDOM_SHARE or (seems_to_learn(run) and not alike):
         return None
@@ -461,7 +458,7 @@ def _episodes_alike(run: Run) -> str:
     if rewards is None or not len(rewards) or not len(length) or np.ptp(length.value):
         return ""
     same = true_at_end(rewards.value == rewards.value[-1])
-    if same < max(MIN_ENTROPY_RECORDS, SAME_AT_END * len(rewards)):
+    if same < max(LEAST_FOR_LEVEL, SAME_AT_END * len(rewards)):
         return ""
     return (
         f"the last {same} rewards are {figure(rewards.value[-1])} each, of episodes that all take "
@@ -493,8 +490,6 @@ LEAST_LENGTHS = 12
 """Records of lengths. Chosen: by hand."""
 LEAST_SHARES = 3
 """Records of the share at the limit. Chosen: by hand."""
-LEAST_OF_ALL = 5
-"""Records of nothing but the limit. Chosen: by hand."""
 LEAST_SCORES = 4
 """Evaluations that have a score. Chosen: by hand."""
 MIN_GROWTH = 2.0
@@ -518,8 +513,6 @@ MIN_LENGTH_TREND_CORRELATION = 0.8
 """Rank correlation of the growth with time. Chosen: by hand."""
 MIN_KEPT_GROWTH_SHARE = 0.6
 """Share of the growth that is never lost. Chosen: by hand."""
-COMPLETIONS_SIGMAS = 6.0
-"""Times the wobble of levels that the growth is. Chosen: by hand."""
 MAX_SHRUNK_LENGTH_SHARE = 0.3
 """Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
 MOST_CUT = 0.8
@@ -544,7 +537,7 @@ def completion_length_grows(run: Run, share: Series) -> Evidence | None:
     limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
     near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= MIN_CUT_COMPLETION_SHARE
     near = near or float(np.mean(length.value == length.value.max())) >= MIN_SHARE_AT_LONGEST
-    grown = end >= (NEAR_FACTOR if near else MIN_GROWTH) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
+    grown = end >= (NEAR_FACTOR if near else MIN_GROWTH) * start and end - start > CLEAR_SIGMAS * cut.wobble
     stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + MIN_KEPT_GROWTH_SHARE * (end - start)
     if start <= 0 or not grown or (monotone(cut.level) < MIN_LENGTH_TREND_CORRELATION and not stays):
         return None
@@ -572,7 +565,7 @@ def completion_length_shrinks(run: Run, share: Series) -> Evidence | None:
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     start, end, wobble = start_level(length.value), end_level(length.value), blocks(length.value, 12).wobble
     was_cut = len(share) > 0 and start_level(share.value) > MIN_CUT_COMPLETION_SHARE
-    if not 0 <= end < MAX_SHRUNK_LENGTH_SHARE * start or start - end < COMPLETIONS_SIGMAS * wobble or was_cut:
+    if not 0 <= end < MAX_SHRUNK_LENGTH_SHARE * start or start - end < CLEAR_SIGMAS * wobble or was_cut:
         return None
     return _change(run, start, end, clause="", present=True)
 
@@ -604,7 +597,7 @@ def completions_never_end(truncated: Evidence, share: Series) -> Evidence | None
     Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.
     """
     always = (
-        len(share) >= LEAST_OF_ALL
+        len(share) >= LEAST_FOR_LEVEL
         and share.value[0] >= MIN_NEARLY_ALL_SHARE
         and (share.value >= MIN_NEARLY_ALL_SHARE).mean() >= NEARLY_ALWAYS
     )

@@ -10,22 +10,18 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from mldebug_mcp.checks.check import (
-    Answers,
-    CannotTell,
-    Evidence,
-    answers_of,
-    by_outcome,
-    first_of,
-    outcome_of,
-    question,
-    reading,
-    some,
-    symptom,
-    too_few,
-    with_attribute,
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, outcome_of, some, symptom, too_few
+from mldebug_mcp.checks.curve import (
+    LEAST_FOR_COURSE,
+    aligned,
+    blocks,
+    departure,
+    end_level,
+    monotone,
+    noise,
+    row_medians,
+    true_at_end,
 )
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -58,11 +54,9 @@ SAME_MEAN = 0.05
 """So nearly is a rate times the time since the start the number of steps if it is their mean. Chosen: a clock's lag."""
 LEAST_TICKS = 10
 """Seconds between records. Chosen: a clock of whole seconds tells so many to a tenth."""
-PACE_LEAST_RECORDS = 20
-"""Records that give a typical step and its noise. Chosen: blocks of them have a level."""
 
 
-def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
+def step_times(run: Run, least: int = LEAST_FOR_COURSE) -> Series:
     """Return how long steps take, without the first records; the unit is the log's own.
 
     Where the batch grows, it is the time of as many rows as a step had at first. `least` records are needed.
@@ -287,7 +281,7 @@ def step_time_grows(run: Run) -> Evidence | None:
         times, factor = step_times(run, STEP_TIME_FEW), MIN_TIMES_EARLY_STEP
     except CannotTell:
         times, factor = clocked_times(run, STEP_TIME_FEW), BY_CLOCK
-    if len(times) < PACE_LEAST_RECORDS:
+    if len(times) < LEAST_FOR_COURSE:
         return _in_few(run, times)
     cut = blocks(times.value, STEP_TIME_BLOCKS)
     edge = max(2, len(cut.level) // EDGE_BLOCKS_DIVISOR)
@@ -309,7 +303,7 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
         and monotone(times.value) >= MIN_CLIMB_CORRELATION
     )
     if run.kind in POLICIES or not (apart or climbs):
-        raise CannotTell(f"the time of a step has {len(times)} usable values; {PACE_LEAST_RECORDS} are needed")
+        raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_FOR_COURSE} are needed")
     if not apart:
         early, late = times.value[:third], times.value[-third:]
     onset = float(times.step[len(early)])
@@ -346,14 +340,7 @@ def step_time_spikes(run: Run) -> Evidence | None:
     )
 
 
-READINGS = (
-    reading(step_time_grows, sources=("smol_playbook",), background=0.004),
-    reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-def step_time_doubles(slower: Evidence) -> Evidence | None:
+def step_time_doubles(slower: Evidence, _: Run) -> Evidence | None:
     """Steps come to take at least twice as long.
 
     Not this when: they take up to twice as long, as other work on the same machine does for a while.
@@ -384,16 +371,14 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     return Evidence(summary, spikes.steps, {"share": share})
 
 
-@question(
-    *READINGS,
+ask_in_turn(
+    "step_time",
+    outcome_of(step_time_grows, 0.004, "smol_playbook"),
+    outcome_of(step_time_spikes, 0.015, "smol_playbook"),
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *STEP_CLOCKS),
 )
-def step_time(run: Run) -> Answers:
-    """Compare the end with the beginning, then each step with those around it."""
-    answers = with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)
-    return with_attribute(answers, "step_time_spikes", slow_steps_wait, run)
 
 
 # The share of each step that is spent waiting for data.
@@ -491,8 +476,6 @@ WAIT_FEW = 2
 """Records that tell as well where each waits long. Chosen: no slow start does that twice."""
 MOST_OF_STEP = 0.5
 """Share of its step that each then waits for. Chosen: by hand."""
-
-
 MAX_IDLE_DEVICE_UTILISATION = 0.5
 """Share of the time in which a device works, below which it waits for most of a step. Chosen: by hand."""
 
@@ -730,7 +713,6 @@ MAX_EQUAL_NORM_DIFFERENCE = 1e-3
 """Relative difference of norms that are one. Chosen: ranks reduce in one order."""
 MIN_PARTED_NORM_DIFFERENCE = 1e-2
 """Relative difference of norms that are not one. Chosen: ranks reduce in one order."""
-
 MID_RUN = 0.1
 """Share of the run beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
 MID_RUN_STEPS = 50.0
@@ -986,7 +968,7 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     )
 
 
-def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
+def rank_computes_otherwise(unlike: Evidence, _: Run) -> Evidence | None:
     """A rank differs from the others in its loss or its gradient: it computes something else.
 
     Not this when: it only takes longer.
@@ -994,12 +976,10 @@ def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
     return None if "level" in unlike.values else unlike
 
 
-@question(
+ask_in_turn(
+    "ranks",
     outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
     outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
     any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*", "*/0"),
     whole=True,
 )
-def ranks(run: Run) -> Answers:
-    """Compare the ranks, then ask what they differ in."""
-    return with_attribute(answers_of(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import (
+    MAX_LISTED_STEPS,
     Answers,
     CannotTell,
     Evidence,
@@ -269,7 +270,6 @@ MAX_PRIOR_LEVEL_RATIO = 2.0
 is known again. Chosen: an ordinary climb does not double it."""
 FALLS_CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
-
 MAX_WINDOW_POINTS = 2_000
 """Points that windows are moved over: medians stand for more. Chosen: time and memory grow with their square."""
 
@@ -388,8 +388,6 @@ LEAST_POINTS = 40
 """Records in which a fall that no resume marks can be judged. Chosen: fewer have falls by chance."""
 MAX_RECORDS_FROM_RESUME = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
-MAX_LISTED_STEPS = 10
-"""Steps that evidence lists. Chosen: a line holds as many."""
 _STATE = r"(?:optimi[sz]er|scheduler|scaler|momentum|moments|rng|random state|lr_sched\w*)"
 _LACKS = (
     r"(?:missing|not (?:found|present|restored|loaded|saved|in)|skipp\w+|without|no|absent|discard\w*|fresh|"

@@ -23,6 +23,8 @@ from mldebug_mcp.checks.check import (
     too_few,
 )
 from mldebug_mcp.checks.curve import (
+    CLEAR_SIGMAS,
+    LEAST_FOR_COURSE,
     aligned,
     blocks,
     departure,
@@ -70,8 +72,6 @@ MIN_STUCK_RECORD_SHARE = 0.15
 """Share of the records that are one number. Chosen: by hand."""
 BELOW_BEST = 0.98
 """Share of the best before, below which that number lies. Chosen: solved is best."""
-REWARD_COURSE_LEAST_RECORDS = 20
-"""Records after which a reward that has not moved is looked at. Source: axolotl_stability, after 20 steps."""
 OF_AGENTS = 10
 """The same of an agent. Chosen: one record is the mean of many episodes."""
 LEAST_STEPS = 20
@@ -88,8 +88,6 @@ SHARE_OF_RISE = 0.5
 """Share of what was gained that is lost again. Chosen: on simulated curves."""
 SHARE_OF_LEVEL = 0.3
 """The same of the best level of a language model that never rose. Chosen: on simulated curves."""
-REWARD_COURSE_SIGMAS = 6.0
-"""Times the noise of block medians that is lost. Chosen: on simulated curves."""
 
 
 def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
@@ -122,7 +120,7 @@ def reward_constant(run: Run, rewards: Series) -> Evidence | None:
 
     Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.
     """
-    least, value = OF_AGENTS if run.kind == "rl" else REWARD_COURSE_LEAST_RECORDS, float(rewards.value[-1])
+    least, value = OF_AGENTS if run.kind == "rl" else LEAST_FOR_COURSE, float(rewards.value[-1])
     same = np.abs(rewards.value - value) <= 1e-9 * abs(value)
     if len(rewards) < least:
         return None
@@ -135,7 +133,7 @@ def reward_constant(run: Run, rewards: Series) -> Evidence | None:
 def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
     """Say whether the reward is one number from some record on, below what it was: a solved task has its best."""
     value, before, count = float(rewards.value[-1]), rewards.value[:at], len(rewards) - at
-    few = count < max(REWARD_COURSE_LEAST_RECORDS, MIN_STUCK_RECORD_SHARE * len(rewards))
+    few = count < max(LEAST_FOR_COURSE, MIN_STUCK_RECORD_SHARE * len(rewards))
     if few or abs(value) <= REWARD_COURSE_ZERO or value >= BELOW_BEST * float(before.max()):
         return None
     since = float(rewards.step[at])
@@ -216,7 +214,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
     rose = rise > 4 * cut.wobble
     if not rose and run.kind not in TEXT_POLICIES:
         return None
-    needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), REWARD_COURSE_SIGMAS * cut.wobble, 1e-9)
+    needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), CLEAR_SIGMAS * cut.wobble, 1e-9)
     tail = value[-max(3, len(value) // 10) :]
     if top - end < needed or quantile(tail, 0.8) > top - needed / 2:
         return None
@@ -296,7 +294,7 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
         ends = f"goes from about {figure(start)} at first to about {figure(end)}"
         return _evidence(rewards, swing + ends, start=start, end=end, lowest=lowest, highest=highest)
     late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
-    if len(late) < REWARD_COURSE_LEAST_RECORDS:
+    if len(late) < LEAST_FOR_COURSE:
         return None
     rest = standing(late.value, _spread(run))
     return _level(run, late, rest) if rest.stands and rest.level <= start + rest.move else None
@@ -332,14 +330,10 @@ def reward_course(run: Run) -> Answers:
     flat = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
     mean = averaged(run, rewards)
     if flat is not None:
-        level = (
-            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else flat
-        )
+        level = _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= LEAST_FOR_COURSE else flat
         return {"reward_flat": level, **one_value}
     answers = first_seen(
-        by_outcome(
-            (reward_sinks, reward_falls, reward_flat), run, require_values(mean, REWARD_COURSE_LEAST_RECORDS, "reward")
-        )
+        by_outcome((reward_sinks, reward_falls, reward_flat), run, require_values(mean, LEAST_FOR_COURSE, "reward"))
     )
     remark = None if answers else _leaves_zero(run, rewards) or _component(run)
     return answers if remark is None else {"reward_flat": remark}
@@ -593,7 +587,6 @@ rewards, and by some times that before they settle."""
 LEAST_IMPOSSIBLE = 1000.0
 """The least of that where the longest episode bounds the returns, as many rewards as it has steps. Chosen: most
 episodes may bring nothing, and few a lot."""
-
 _SHORT = regex(r"(?:.*/)?(?:(?:mean|avg|average|max)_?q|q_?(?:mean|avg|average|max))", re.IGNORECASE, needs="q")
 """Names of the values of actions that are too short to be understood elsewhere."""
 
@@ -705,8 +698,6 @@ OUT_OF_REACH = 1000.0
 a run."""
 LEAST_RECORDS = 8
 """Records of a loss or of values. Chosen: by hand."""
-LEAST_EXPLAINED = 20
-"""Records of the variance that is explained. Chosen: by hand."""
 MAX_VALUE_RETURN_RATIO = 10.0
 """Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
 it."""
@@ -854,8 +845,8 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
 
 def _explained(run: Run) -> Explained:
     worth = explained(run)
-    if worth is None or worth.records < LEAST_EXPLAINED:
-        raise CannotTell(f"explained_variance is not logged, or less than {LEAST_EXPLAINED} times")
+    if worth is None or worth.records < LEAST_FOR_COURSE:
+        raise CannotTell(f"explained_variance is not logged, or less than {LEAST_FOR_COURSE} times")
     value = finite_of(run, "reward").value
     later = value[len(value) // 2 :]
     level = abs(median(later)) if len(later) else 0.0

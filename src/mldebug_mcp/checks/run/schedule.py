@@ -11,13 +11,12 @@ from mldebug_mcp.checks.check import (
     Answers,
     CannotTell,
     Evidence,
+    ask_in_turn,
     by_outcome,
-    first_of,
     first_seen,
     known,
     outcome_of,
     question,
-    reading,
 )
 from mldebug_mcp.checks.curve import last_decimal, row_medians
 from mldebug_mcp.checks.gradients import skips_of
@@ -74,8 +73,8 @@ def ends_by_rounding(rate: Floats, share: float) -> bool:
 # Where a learning rate comes to its end: a lowest value, next to nothing, or zero.
 
 
-RATE_END_LEAST = 5
-"""Records at the lowest rate. Chosen: fewer show no course."""
+RATES_FOR_LEVEL = 5
+"""Rates that tell where a schedule rests, is zero or has its peak. Chosen: fewer show no course."""
 MIN_ZERO_STRETCH_SHARE = 0.03
 """Share of the log that a rate of zero lasts. Chosen: the first and last records may be zero."""
 RATE_END_RECORDS = 3
@@ -94,8 +93,6 @@ STILL_LEARNS = 0.15
 """Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
 MAX_SHARE_ABOVE_FLOOR = 0.001
 """Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
-MIN_GRADUAL_RATES = 5
-"""Rates that make a decay gradual. Chosen: the last stage of steps may be long."""
 MIN_SHARE_FROM_ENDS = 0.01
 """How far from peak and floor they are, as a share of the peak. Chosen: the last stage of steps may be long."""
 WAY_LEFT = 0.001
@@ -159,11 +156,11 @@ def stays_low(rate: Series) -> RateEnd | None:
     peak, floor, after = float(rate.value[top]), float(rate.value[-1]), rate.value[top:]
     low = after <= floor + MAX_SHARE_ABOVE_FLOOR * peak
     rest = int(np.argmin(low[::-1])) if not low.all() else 0
-    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, MIN_REST_RECORD_SHARE * len(rate)):
+    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATES_FOR_LEVEL, MIN_REST_RECORD_SHARE * len(rate)):
         return None
     if not has_distinct(
         after[(after > floor + MIN_SHARE_FROM_ENDS * peak) & (after < (1 - MIN_SHARE_FROM_ENDS) * peak)],
-        MIN_GRADUAL_RATES,
+        RATES_FOR_LEVEL,
     ):
         return None
     end = _end(rate, len(rate) - rest, len(rate) - 1)
@@ -365,8 +362,6 @@ MIN_RUN_WARMUP_RATIO = 1.2
 """Times the warm-up where it may end to show the peak. Chosen: slack."""
 MIN_RATES_FOR_JUMP = 8
 """Rates that show a jump. Chosen: fewer show no course."""
-MIN_RATES_FOR_ZEROS = 5
-"""Rates that show a stretch of zeros. Chosen: fewer show no course."""
 MIN_RATES_FOR_END = 20
 """Rates that show the end of a schedule. Chosen: fewer show no course."""
 MAX_RECORDS_FROM_RESUME = 2.0
@@ -547,20 +542,7 @@ def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
     )
 
 
-_RATE = ("learning_rate",)
-READINGS = (
-    reading(lr_zero, needs=_RATE, points=MIN_RATES_FOR_ZEROS, sources=("transformers_docs",), background=0.01),
-    reading(lr_jump, needs=_RATE, points=MIN_RATES_FOR_JUMP, sources=("bekman_mle",), background=0.01),
-    reading(lr_schedule_short, needs=_RATE, points=MIN_RATES_FOR_END, sources=("karpathy_recipe",), background=0.03),
-    reading(lr_above_configured, needs=_RATE),
-    reading(lr_below_configured, needs=_RATE),
-    reading(lr_hardly_decays, needs=_RATE, background=0.01),
-    reading(lr_decays_early, needs=_RATE, background=0.01),
-)
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
+def lr_jump_at_resume(jump: Evidence, run: Run) -> Evidence | None:
     """The jump of the learning rate stands where the run was resumed, as its log or its steps tell.
 
     Not this when: the log shows no resume there; the new stretch is configured to begin a schedule of its own.
@@ -574,18 +556,20 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     return Evidence(summary, steps=(at,), values={"resumed": at})
 
 
-@question(
-    *READINGS,
+_RATE = ("learning_rate",)
+ask_in_turn(
+    "schedule",
+    outcome_of(lr_zero, 0.01, "transformers_docs", needs=_RATE, points=RATES_FOR_LEVEL),
+    outcome_of(lr_jump, 0.01, "bekman_mle", needs=_RATE, points=MIN_RATES_FOR_JUMP),
+    outcome_of(lr_schedule_short, 0.03, "karpathy_recipe", needs=_RATE, points=MIN_RATES_FOR_END),
+    outcome_of(lr_above_configured, needs=_RATE),
+    outcome_of(lr_below_configured, needs=_RATE),
+    outcome_of(lr_hardly_decays, 0.01, needs=_RATE),
+    outcome_of(lr_decays_early, 0.01, needs=_RATE),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
     whole=True,
 )
-def schedule(run: Run) -> Answers:
-    """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
-    answers = first_of(run, READINGS)
-    jump = answers.get("lr_jump")
-    evidence = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
-    return answers if evidence is None else {**answers, "lr_jump_at_resume": evidence}
 
 
 # How does the warm-up stand to the plan, and does the rate follow it?
@@ -599,8 +583,6 @@ FIRST_STEPS = 2.0
 """Steps in which the log must begin. Chosen: warm-ups are short."""
 FIRST_SHARE = 0.05
 """Share of the records that hold the peak. Chosen: warm-ups are short."""
-WARMUP_LEAST = 5
-"""Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
 MAX_EARLY_WARMUP_SHARE = 0.5
 """Of the warm-up. Chosen: a rate that is at its peak sooner did not warm up as configured."""
 
@@ -630,8 +612,8 @@ def _configured(run: Run) -> float | None:
 
 def _rate(run: Run) -> Series:
     rate = rate_of(run)
-    if rate is None or len(rate) < WARMUP_LEAST or float(rate.value.max()) <= 0:
-        raise CannotTell(f"fewer than {WARMUP_LEAST} learning rates are logged, or none above zero")
+    if rate is None or len(rate) < RATES_FOR_LEVEL or float(rate.value.max()) <= 0:
+        raise CannotTell(f"fewer than {RATES_FOR_LEVEL} learning rates are logged, or none above zero")
     return rate
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, require_values
+from mldebug_mcp.checks.check import MAX_LISTED_STEPS, CannotTell, Evidence, ask_in_turn, outcome_of, require_values
 from mldebug_mcp.checks.curve import aligned, finite_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
@@ -28,6 +28,8 @@ MIN_STALE_DEVIATIONS = 0.5
 """Standard deviations and logarithms of them together. Chosen: statistics that follow are off by 0.2 at most."""
 FEW_FEATURES = 4
 """Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
+TINY = 1e-12
+"""What stands for nothing where something is divided by it. Chosen: no sound batch or factor comes near."""
 
 
 def latest(run: Run, beginning: str) -> tuple[str, float, int]:
@@ -108,10 +110,6 @@ MIN_ODD_SPREAD_SIGMAS = 10.0
 """Median deviations that it is off. Chosen: neither batches of few rows nor images of all kinds come near."""
 MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
-FED_TINY = 1e-12
-"""What stands for a spread of nothing. Chosen: no sound batch comes near."""
-MAX_LISTED_STEPS = 10
-"""Steps that are listed. Chosen: a line holds as many."""
 MIN_EVALUATED_ROW_SHARE = 0.1
 """Of rows of the evaluation, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
 MIN_INPUT_SHARE_DIFFERENCE = 0.25
@@ -198,7 +196,7 @@ def inputs_odd(run: Run) -> Evidence | None:
     usual = median(known.value)
     if usual <= 0:
         return None
-    logs = np.abs(np.log(np.maximum(known.value, FED_TINY) / usual))
+    logs = np.abs(np.log(np.maximum(known.value, TINY) / usual))
     odd = logs >= max(np.log(FED_TIMES), MIN_ODD_SPREAD_SIGMAS * median(logs))
     if not 0 < np.count_nonzero(odd) <= MAX_SHARE_OF_ODD_BATCHES * len(known):
         return None
@@ -221,8 +219,6 @@ SHIFTED = "recomputed/shifted"
 """The same with the label of the next token."""
 MIN_TELLING_CROSS_ENTROPY = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
-RECOMPUTED_TINY = 1e-12
-"""What stands for a factor of nothing. Chosen: that it can be divided by is all that is needed."""
 MAX_EQUAL_LOSS_DEVIATION = 0.03
 """Part of a loss by which two are the same. Chosen: the mean over a part of a batch's rows is a little off."""
 MIN_CLOSENESS_RATIO = 5.0
@@ -316,7 +312,7 @@ def _ratio_of(run: Run, name: str) -> LossRatio | None:
         return None
     ratios: Floats = logged[is_large] / anew[is_large]
     factor = median(ratios)
-    off = median(np.abs(ratios - factor)) / max(abs(factor), RECOMPUTED_TINY)
+    off = median(np.abs(ratios - factor)) / max(abs(factor), TINY)
     return LossRatio(factor, off, median(np.abs(ratios - 1)), int(is_large.sum()), float(steps[is_large][0]))
 
 
@@ -325,16 +321,16 @@ def _ratio_of(run: Run, name: str) -> LossRatio | None:
 
 ask_in_turn(
     "seen_in_the_loop",
-    reading(gradients_kept, background=0.001, as_chosen=True),
-    reading(rows_come_again, background=0.002, as_chosen=True),
-    reading(rows_evaluated, background=0.003, as_chosen=True),
-    reading(inputs_differ, background=0.01, as_chosen=True),
-    reading(loss_multiplied, background=0.002, as_chosen=True),
-    reading(softmax_taken_twice, background=0.001, as_chosen=True),
-    reading(loss_unlike_outputs, background=0.02, as_chosen=True),
-    reading(running_statistics_stale, background=0.003, as_chosen=True),
-    reading(inputs_odd, background=0.01, as_chosen=True),
-    reading(features_few, background=0.003, as_chosen=True),
+    outcome_of(gradients_kept, 0.001, as_chosen=True),
+    outcome_of(rows_come_again, 0.002, as_chosen=True),
+    outcome_of(rows_evaluated, 0.003, as_chosen=True),
+    outcome_of(inputs_differ, 0.01, as_chosen=True),
+    outcome_of(loss_multiplied, 0.002, as_chosen=True),
+    outcome_of(softmax_taken_twice, 0.001, as_chosen=True),
+    outcome_of(loss_unlike_outputs, 0.02, as_chosen=True),
+    outcome_of(running_statistics_stale, 0.003, as_chosen=True),
+    outcome_of(inputs_odd, 0.01, as_chosen=True),
+    outcome_of(features_few, 0.003, as_chosen=True),
     any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
     whole=True,
 )

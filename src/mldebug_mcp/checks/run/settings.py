@@ -17,7 +17,6 @@ from mldebug_mcp.checks.check import (
     known,
     outcome_of,
     question,
-    reading,
     symptom,
     with_attribute,
 )
@@ -164,12 +163,12 @@ def batch_small(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "settings",
-    reading(adam_epsilon_tiny, background=0.005, as_chosen=True),
-    reading(adam_betas_odd, background=0.005, as_chosen=True),
-    reading(discount_above_one, background=0.001, as_chosen=True),
-    reading(entropy_bonus_negative, background=0.004, as_chosen=True),
-    reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
-    reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
+    outcome_of(adam_epsilon_tiny, 0.005, as_chosen=True),
+    outcome_of(adam_betas_odd, 0.005, as_chosen=True),
+    outcome_of(discount_above_one, 0.001, as_chosen=True),
+    outcome_of(entropy_bonus_negative, 0.004, as_chosen=True),
+    outcome_of(beta_low, 0.008, "smol_playbook", "remote_gpu_trainer", as_chosen=True),
+    outcome_of(batch_small, 0.1, "mccandlish_2018", as_chosen=True),
     whole=True,
 )
 
@@ -303,8 +302,6 @@ LEAST_PER_STEP = 0.005
 """... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
 LEAST_DECAY = 0.02
 """A decay of SGD below this is usual whatever the rate. Chosen: where the product is large the rate is."""
-
-
 OUTWEIGHS = Outcome(
     "weight_decay_outweighs",
     """At its highest rate, a step takes so much of each weight that what was learnt 200 steps ago is forgotten.
@@ -409,8 +406,6 @@ _COUNTED_PER_ROW = regex(
     needs="_tokens_per_",
 )
 _LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
-
-
 _LENGTH_OF_ROWS = regex(r"(?:mean_|avg_)?(?:seq(?:uence)?|row|sample|example)s?_(?:tokens|len(?:gth)?)")
 NEARLY_WHOLE = 0.9
 """Share of a row's tokens that count where all do. Chosen: the first of each row does not, and rows are sampled."""
@@ -513,11 +508,7 @@ def _all_tokens_seen_count(run: Run) -> Evidence | None:
         return None
     if left_out.any() and (np.abs(left_out - expected) > SAME_COUNT * expected).any():
         return None
-    summary = (
-        f"{trained.name} is {figure(count[-1])} of {figure(total[-1])} {every.name} at {run.place(steps[-1])}, and in "
-        f"all {counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
-    )
-    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})
+    return _firsts_left_out(run, trained, every, -1)
 
 
 LOSSES_APART = 1.5
@@ -622,8 +613,14 @@ def _without_mask(run: Run, trained: Series, every: Series) -> Evidence | None:
     expected = (0.0,) if rows is None else (0.0, rows)
     if not len(steps) or not any(bool((left_out == number).all()) for number in expected):
         return None
-    summary = (
-        f"{trained.name} is {figure(count[0])} of {figure(total[0])} {every.name} at {run.place(steps[0])}, and in all "
-        f"{counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
+    return _firsts_left_out(run, trained, every, 0)
+
+
+def _firsts_left_out(run: Run, trained: Series, every: Series, at: int) -> Evidence:
+    steps, total, count = aligned(every, trained)
+    return Evidence(
+        f"{trained.name} is {figure(count[at])} of {figure(total[at])} {every.name} at {run.place(steps[at])}, and in "
+        f"all {counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too",
+        steps=(float(steps[0]),),
+        values={"share": float((count / total).min())},
     )
-    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})

@@ -214,7 +214,6 @@ _MAKES_MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "tr
 """Operations that put infinities where a program asks for them, as an attention mask does."""
 MIN_SATURATED_OUTPUT = 0.99
 """|tanh|, or a sigmoid's distance from one half doubled, above this has less than 2 % of its greatest slope."""
-
 Frame = dict[str, Any]
 
 

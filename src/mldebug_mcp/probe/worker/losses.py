@@ -22,8 +22,6 @@ SAME_LOSS_TOLERANCE = 1e-5
 """Relative difference at which two losses are the same: above rounding in 32 bits."""
 LOW_TOLERANCE = 1e-2
 """The same in half precision."""
-
-
 MIN_NUMBERS_IN_UNIT_RANGE = 8
 """Numbers that must all lie between 0 and 1 to be taken for probabilities."""
 
@@ -271,8 +269,6 @@ MAX_MEMORISED_SHARE = 0.05
 label has a probability near 0.8 or above with a vocabulary of 100, and above 0.55 with one of 100,000."""
 SETTLING_PASSES = 30
 """Passes that let BatchNorm's running statistics (momentum 0.1) settle: 0.9^30 = 4 % of the start is left."""
-
-
 NEAR_GOAL = 2.0
 """Times the goal up to which a batch whose labels are all right is memorised. Chosen: dropout of a tenth keeps the loss
 at 1.2 times."""

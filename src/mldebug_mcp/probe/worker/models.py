@@ -203,7 +203,6 @@ SCALED_MAX_LOGITS = 4_000_000
 """Rows x positions x vocabulary above which the batch is cut: the vocabulary stays as configured."""
 SCALED_MAX_ROWS = 8
 SCALED_MAX_POSITIONS = 64
-
 WIDTHS = ("hidden_size", "n_embd", "d_model", "dim", "word_embed_proj_dim", "embedding_size")
 DEPTHS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "decoder_layers",
           "num_decoder_layers")  # fmt: skip

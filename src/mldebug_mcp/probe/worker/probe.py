@@ -24,7 +24,6 @@ MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
 MAX_REMADE_PARAMETERS = 3_000_000
 """Parameters above which a second model is not made."""
-
 Again = Callable[[int], Subject]
 """Builds the subject again with a seed."""
 
@@ -86,7 +85,6 @@ def _has_equal_weights(subject: Subject, other: Subject) -> bool:
 
 FOR_CONTRAST = 0.4
 """Share of the time left that is kept for the contrast, or for the same training with the same draws at each step."""
-
 SLOWER_RATE_SHARE = 0.1
 """Share of a searched learning rate that is tried where the batch is not memorised at that rate. Chosen: a sound GPT-2
 was memorised at 1e-3 to 1e-2 and not at 3e-2, which did best over the first steps."""

@@ -23,7 +23,6 @@ from .report import KnownFailure
 
 
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
-
 TreePath = tuple[Any, ...]
 
 

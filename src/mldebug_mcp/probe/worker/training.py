@@ -34,8 +34,6 @@ STEPS_BELOW_ZERO = 25
 FAR_BELOW = 1000.0
 """Steps for which a loss below zero is followed, to see whether it has a floor, and how far. Chosen: the halves of
 the steps are compared; no loss with a floor has so many times its first value below zero."""
-
-
 MAX_GONE_RATE_SHARE = 0.01
 """Share of the greatest learning rate that is next to nothing. Chosen: schedules end at a tenth, or at zero."""
 
