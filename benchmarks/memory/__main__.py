@@ -8,8 +8,7 @@ catalogue of causes read, as in a running server: against `segsum` plus `trace` 
 against that of a `pickle.load` (target: one and a half times).
 
 Times are CPU seconds, because wall time says more about what else runs. `--linear` prints the cost from 100,000 to
-800,000 events; `--only-ours` leaves out the others, which need more memory: with `--events 3000000 --depth 105` the
-file has over 1 GB.
+800,000 events; `--only-ours` leaves out the others, which need more memory.
 """
 
 from __future__ import annotations
