@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.cost import cost_of
 from benchmarks.search import plain
 
 from mldebug_mcp.judge.search import search_folklore
@@ -26,13 +26,7 @@ from mldebug_mcp.models import EntryHit, QuoteHit
 Question = dict[str, object]
 TIMES = 5
 """How often each question is asked for its time."""
-LOAD = """
-import time
-from mldebug_mcp.knowledge import catalogue
-start = time.process_time()
-catalogue()
-print((time.process_time() - start) * 1000)
-"""
+LOAD = ("from mldebug_mcp.knowledge import catalogue", "catalogue()")
 
 
 def rank(question: Question) -> int | None:
@@ -86,10 +80,7 @@ def main() -> None:
         plain.report(f"{file.partition('.')[0]}, never used", plain.plain_questions(file), show_misses=False)
     times = [statistics.median(processor_times(str(question["question"]))) for question in questions]
     print(f"    query: median {statistics.median(times):.2f} ms of processor time; slowest {max(times):.2f} ms")
-    loads = [
-        float(subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    ]
+    loads = [1000 * cost_of(*LOAD).cpu for _ in range(5)]
     print(f"     load: median {statistics.median(loads):.0f} ms of processor time (catalogue, in a fresh process)")
 
 
