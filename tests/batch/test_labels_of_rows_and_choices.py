@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.batch_matrix import SAMPLES
 from tests.batch.kit import Inspect, Maker
+from tests.batch.matrix import SAMPLES
 
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.judge.batch import inspect_batch
