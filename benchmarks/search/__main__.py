@@ -21,7 +21,6 @@ from benchmarks.cost import cost_of
 from benchmarks.search import plain
 
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.models import EntryHit, QuoteHit
 
 Question = dict[str, object]
 TIMES = 5
@@ -31,12 +30,9 @@ LOAD = ("from mldebug_mcp.knowledge import catalogue", "catalogue()")
 
 def rank(question: Question) -> int | None:
     """Return the rank of the first right hit among the first five, from 1, or None."""
-    answer = search_folklore(str(question["question"]), limit=5)
-    found: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
-    hits = sorted(found, key=lambda hit: -hit.score)[:5]
-    right = question["right"]
+    found, right = plain.hits(str(question["question"]))[:5], question["right"]
     assert isinstance(right, list)
-    return next((place for place, hit in enumerate(hits, start=1) if hit.id in right), None)
+    return next((place for place, hit in enumerate(found, start=1) if hit.id in right), None)
 
 
 def report(name: str, questions: Sequence[Question], *, show_misses: bool) -> None:
