@@ -66,7 +66,8 @@ def cost_of(setup: str, work: str, *arguments: object, variables: Mapping[str, s
     done = subprocess.run(command, env=environment | dict(variables or {}), capture_output=True, text=True, check=False)
     process, process_cpu = time.perf_counter() - began, _cpu_of_children() - before
     assert not done.returncode, done.stderr
-    return Cost(*json.loads(done.stdout.splitlines()[-1]), process, process_cpu)
+    seconds, cpu, memory, answer = json.loads(done.stdout.splitlines()[-1])
+    return Cost(seconds, cpu, memory, answer, process, process_cpu)
 
 
 def _cpu_of_children() -> float:
