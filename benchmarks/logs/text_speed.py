@@ -12,28 +12,19 @@ import argparse
 import re
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from benchmarks.cost import seconds
 from tests.logs.drawn_logs import Shape, misread, shapes
 
 from mldebug_mcp.logs import read_run
 
 WORST, MEDIAN = 1.0, 0.5
 """The largest ratio of any shape, and the median of all, that are asked for."""
+REPEAT = 2
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-
-
-def seconds(work: Callable[[], object], repeat: int = 2) -> float:
-    """Return the CPU seconds of the fastest of some runs."""
-    took = []
-    for _ in range(repeat):
-        start = time.process_time()
-        work()
-        took.append(time.process_time() - start)
-    return min(took)
 
 
 def loop(path: Path) -> int:
@@ -47,7 +38,7 @@ def measure(shape: Shape, path: Path, count: int) -> tuple[float, Mapping[str, s
     log = shape.log(count)
     path.write_text("".join(f"{line}\n" for line in log.lines), encoding="utf-8")
     wrong = misread(log, read_run(path))
-    return seconds(partial(read_run, path)) / seconds(partial(loop, path)), wrong
+    return seconds(partial(read_run, path), REPEAT) / seconds(partial(loop, path), REPEAT), wrong
 
 
 def main() -> None:
