@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.stdio_process import Process
+from tests.stdio_process import Process, started
 
 from benchmarks.fuzz import corpus
 from benchmarks.fuzz.engine import Outcome
@@ -34,16 +34,13 @@ def serve(targets: Sequence[Target], inputs: int, seed: str, keep: Path) -> Outc
             for target in targets
             if isinstance(target.open, Verb) and target.open.call != "read_probe_batch"
         ]
-        server = Process(folder)
-        with server.process:
-            server.start()
+        with started(folder) as server:
             for number in range(inputs):
                 target, verb, mutator = made[number % len(made)]
                 own = folder / corpus.slug(f"{verb.call} {verb.file}")
                 own.mkdir(exist_ok=True)
                 verb.prepare(own)
                 _give(server, outcome, target, verb.given(own, target.made(mutator.make())), keep)
-            server.process.kill()
     return outcome
 
 
