@@ -10,41 +10,26 @@ the package were not there; each in a process of its own, in CPU seconds.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from benchmarks.logs.speed import make_jsonl, make_megatron
+from benchmarks.cost import cost_of
+from benchmarks.logs.speed import READ, make_jsonl, make_megatron
 
 SMALLEST = 2.0
 """MB: what weighs less is counted together."""
-READ = """
-import json, sys, time
-from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.formats import table
-from mldebug_mcp.logs.formats import json_records
-if sys.argv[2] == "lines":
-    json_records.is_fast = table.is_fast = lambda file: False
-start = time.process_time()
-run = read_run(sys.argv[1])
-print(json.dumps([run.records, time.process_time() - start]))
+LINES = """
+from mldebug_mcp.logs.formats import json_records, table
+json_records.is_fast = table.is_fast = lambda file: False
 """
+"""Lets logs be read line by line."""
 
 
 def weight(package: Distribution) -> float:
     """Return the size of a package's files in MB."""
     files = [Path(str(file.locate())) for file in package.files or () if file.suffix != ".pyc"]
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
-
-
-def read(path: Path, way: str) -> tuple[int, float]:
-    """Return how many records were read, and the CPU seconds that it took."""
-    done = subprocess.run([sys.executable, "-c", READ, str(path), way], capture_output=True, text=True, check=True)
-    records, seconds = json.loads(done.stdout)
-    return records, seconds
 
 
 def main() -> None:
@@ -64,10 +49,11 @@ def main() -> None:
             make_megatron(Path(folder) / "megatron.log", options.records // 3),
         )
         for path in logs:
-            (records, fast), (same, slow) = read(path, "blocks"), read(path, "lines")
-            assert records == same, "the two ways read the same"
+            fast, slow = (cost_of(f"{READ[0]}{setup}", READ[1], path) for setup in ("", LINES))
+            assert fast.answer == slow.answer, "the two ways read the same"
             print(
-                f"{path.name}: {records:,} records, {fast:.2f} CPU s with polars, {slow:.2f} without: {slow / fast:.1f}"
+                f"{path.name}: {fast.answer:,} records, {fast.cpu:.2f} CPU s with polars, {slow.cpu:.2f} without: "
+                f"{slow.cpu / fast.cpu:.1f}"
             )
 
 

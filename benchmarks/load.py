@@ -24,18 +24,17 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from tests.http_process import TOKEN, http_server
 from tests.stdio_process import Process
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -299,32 +298,17 @@ class HttpSession:
         return outcome_of(json.loads(lines[-1]))
 
 
-@contextmanager
-def http_server(folder: Path) -> Iterator[tuple[int, str, str]]:
-    """Start a server at a free port; give its process, address and token."""
-    command = [sys.executable, "-m", "mldebug_mcp", "serve", "--http", "--port", "0", *roots(folder)]
-    environment = {name: value for name, value in os.environ.items() if name != "MLDEBUG_MCP_TOKEN"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stderr is not None
-        url = process.stderr.readline().split("MCP at ")[1].split(";")[0]
-        token = process.stderr.readline().split("Bearer ")[1].split()[0]
-        try:
-            yield process.pid, url, token
-        finally:
-            process.terminate()
-
-
 async def over_http(calls: Iterable[Call], count: int, at_once: int, folder: Path) -> Load:
     """Make calls from many sessions at once."""
     found = Load()
     limits = httpx2.Limits(max_connections=2 * at_once)
-    with http_server(folder) as (process, url, token):
-        headers = {"Authorization": f"Bearer {token}"}
+    with http_server(*roots(folder)) as server:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=120) as client:
             waiting = enumerate(calls)
 
             async def work() -> None:
-                session = HttpSession(url, client)
+                session = HttpSession(server.url, client)
                 await session.start()
                 for number, call in waiting:
                     began = time.perf_counter()
@@ -334,11 +318,11 @@ async def over_http(calls: Iterable[Call], count: int, at_once: int, folder: Pat
                         outcome = f"{type(error).__name__} {error}"
                     found.note(call, outcome, 1000 * (time.perf_counter() - began))
                     if number == int(WARM_UP * count):
-                        found.warm_bytes = resident_bytes(process)
+                        found.warm_bytes = resident_bytes(server.process.pid)
                 await session.end()
 
             await asyncio.gather(*(work() for _ in range(at_once)))
-        found.end_bytes = resident_bytes(process)
+        found.end_bytes = resident_bytes(server.process.pid)
     return found
 
 

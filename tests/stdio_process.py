@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,15 @@ class Process:
             answered += 1
             time.sleep(0.02)
         return answer, answered
+
+
+@contextmanager
+def started(root: Path | None = None, *options: str, **variables: str) -> Iterator[Process]:
+    """Give a server whose session has begun; it is killed in the end."""
+    running = Process(root, *options, **variables)
+    with running.process:
+        running.start()
+        try:
+            yield running
+        finally:
+            running.process.kill()

@@ -23,7 +23,7 @@ from mldebug_mcp.logs import read_run
 from mldebug_mcp.probe.host import check_entry, check_interpreter
 from mldebug_mcp.server import make_server
 from tests.conftest import PATIENCE
-from tests.stdio_process import Process
+from tests.stdio_process import started
 
 pytestmark = pytest.mark.anyio
 SOURCE = Path(access.__file__).parent.parent
@@ -368,11 +368,8 @@ def test_the_command_takes_roots_with_and_without_serve_and_only_for_the_server(
 
 
 def told_by_a_probe(root: Path, *options: str, **variables: str) -> str:
-    server = Process(root, *options, **variables)
-    with server.process:
-        server.start()
+    with started(root, *options, **variables) as server:
         answer = server.ask("tools/call", name="probe_overfit", arguments={"batch": str(root / "batch.json")})
-        server.process.kill()
     return json.dumps(answer)
 
 

@@ -31,7 +31,7 @@ from mldebug_mcp.core.sandbox import pool
 from mldebug_mcp.core.sandbox.helper import landlock_version
 from tests.hostile.files import FILES, lowered, template
 from tests.hostile.yaml_texts import TEXTS
-from tests.stdio_process import Process
+from tests.stdio_process import Process, started
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
 MOST_MIB = 1024
@@ -44,21 +44,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Process]:
-    running = Process(folder)
-    with running.process:
-        running.start()
+    with started(folder) as running:
         yield running
-        running.process.kill()
 
 
 @pytest.fixture(scope="module")
 def strict(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """Return a server whose calls may use little time and memory."""
-    running = Process(folder, **lowered(tmp_path_factory.mktemp("python") / "lowered"))
-    with running.process:
-        running.start()
+    with started(folder, **lowered(tmp_path_factory.mktemp("python") / "lowered")) as running:
         yield running
-        running.process.kill()
 
 
 def children(process: int) -> list[int]:
@@ -177,9 +171,7 @@ SIGNALS = {
 def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    running = Process(tmp_path, TMPDIR=str(scratch))
-    with running.process:
-        running.start()
+    with started(tmp_path, TMPDIR=str(scratch)) as running:
         call(running, "diagnose_run", path=log(tmp_path))
         (helper,) = children(running.process.pid)
         assert list(scratch.iterdir())
@@ -199,9 +191,7 @@ def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) 
 def test_a_client_that_leaves_right_after_its_first_call_leaves_no_file(tmp_path: Path, pause: float) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    running = Process(tmp_path, TMPDIR=str(scratch))
-    with running.process:
-        running.start()
+    with started(tmp_path, TMPDIR=str(scratch)) as running:
         request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
         call = {"name": "diagnose_run", "arguments": {"path": log(tmp_path)}}
         running.send(json.dumps({**request, "params": call}).encode())
@@ -307,15 +297,12 @@ async def test_runs_for_which_the_time_of_a_call_is_too_short_are_said_not_to_be
 
 @linux
 def test_a_helper_gets_no_secret_of_the_environment(tmp_path: Path) -> None:
-    running = Process(tmp_path, DATABASE_URL="postgres://hunter2", GITHUB_PAT="hunter2", OPENAI_KEY="hunter2")
-    with running.process:
-        running.start()
+    with started(tmp_path, DATABASE_URL="postgres://hunter2", GITHUB_PAT="hunter2", OPENAI_KEY="hunter2") as running:
         call(running, "diagnose_run", path=log(tmp_path))
         (helper,) = children(running.process.pid)
         environment = Path(f"/proc/{helper}/environ").read_bytes()
         assert b"hunter2" not in environment
         assert b"HF_HUB_OFFLINE=1" in environment
-        running.process.kill()
 
 
 CONFINED = """
@@ -501,17 +488,14 @@ if any("sandbox.helper" in word for word in sys.orig_argv):
 def test_of_two_hundred_calls_that_are_cancelled_at_once_few_start_a_helper(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "started").mkdir()
     (tmp_path / "sitecustomize.py").write_text(COUNTED.format(started=str(tmp_path / "started")))
-    running = Process(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
     named = {"name": "diagnose_run", "arguments": {"path": log(folder)}}
     calls = [{"id": number, "method": "tools/call", "params": named} for number in range(1000, 1200)]
     ends = [{"method": "notifications/cancelled", "params": {"requestId": one["id"]}} for one in calls]
-    with running.process:
-        running.start()
+    with started(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)])) as running:
         running.send("\n".join(json.dumps({"jsonrpc": "2.0", **one}) for one in calls + ends).encode())
         failed, said = call(running, "diagnose_run", path=log(folder))
         assert not failed, said
         assert 1 <= len(list((tmp_path / "started").iterdir())) <= 40
-        running.process.kill()
 
 
 SLOW_IMPORT = """
@@ -537,13 +521,10 @@ def test_the_first_comparison_is_answered_where_its_library_takes_longer_to_impo
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
-    running = Process(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
     groups = {group: [log(folder, f"{group}{number}.jsonl") for number in range(2)] for group in "ab"}
-    with running.process:
-        running.start()
+    with started(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)])) as running:
         failed, said = call(running, "compare_runs", **groups)
         assert not failed, said
-        running.process.kill()
 
 
 SLOW_TO_IMPORT = """

@@ -19,7 +19,7 @@ from mldebug_mcp.core.access import Access, confined
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.batch import inspect_batch
 from tests.hostile.tokenizers import SECRET, batch_of_ids, naming_a_file
-from tests.stdio_process import Process
+from tests.stdio_process import Process, started
 
 KEYS = ("vocab", "vocab_file", "merges", "gguf_file", "tokenizer_file", "tokenizer_object", "name_or_path")
 
@@ -36,11 +36,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(root: Path) -> Iterator[Process]:
-    running = Process(root)
-    with running.process:
-        running.start()
+    with started(root) as running:
         yield running
-        running.process.kill()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from mldebug_mcp.probe.host import clean_environment
 
-from .stdio_process import Process
+from .stdio_process import started
 
 WATCH = """
 import os, socket, sys
@@ -149,11 +149,8 @@ def test_no_verb_opens_a_socket_or_loads_a_tracker(watched: dict[str, Path], tmp
 
 
 def test_the_server_over_stdio_opens_no_socket(watched: dict[str, Path]) -> None:
-    server = Process()
-    with server.process:
-        server.start()
+    with started() as server:
         answer = server.ask("tools/call", name="explain", arguments={"id": "loss_spike"})
-        server.process.kill()
 
     assert not answer["result"]["isError"]
     assert "mldebug_mcp" in watched["WATCHED"].read_text()

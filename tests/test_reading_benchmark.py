@@ -39,7 +39,7 @@ def test_shares_of_columns_records_kinds_and_settings_are_counted_by_column(tmp_
     assert "| | others open | others closed |" in said
     assert "| logs read | 2 of 2 (1.00) | 1 of 1 (1.00) |" in said
     assert "| columns of numbers with a role | 2 of 4 (0.50) | 1 of 2 (0.50) |" in said
-    assert "| records within 2% of the index | 1 of 2 (0.50) | none told |" in said
+    assert "| records within 2% of the index | 1 of 2 (0.50) | no such runs |" in said
     assert "| keys of the configuration that are known settings | 2 of 4 (0.50) | 1 of 2 (0.50) |" in said
 
 

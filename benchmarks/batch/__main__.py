@@ -10,20 +10,24 @@ what counts; it should be at most 5.
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mldebug_mcp.judge.batch import inspect_batch
+from benchmarks.cost import cost_of
 
 ROWS_AT_ONCE = 16_384
 MEAN_LENGTH = 512
 VOCABULARY = 32_000
+BARE = ("from benchmarks.batch.__main__ import bare_pass", "answer = bare_pass(sys.argv[1])")
+OURS = (
+    "from mldebug_mcp.judge.batch import inspect_batch",
+    "answer = inspect_batch(sys.argv[1], None, sys.argv[2], 'sft').batch.tokens",
+)
+"""The imports of a pass, and the pass."""
 
 
 def write(path: Path, tokens: int) -> None:
@@ -51,7 +55,7 @@ def write(path: Path, tokens: int) -> None:
     writer.close()
 
 
-def bare_pass(path: Path) -> int:
+def bare_pass(path: Path | str) -> int:
     """Read the file and do the least that any look at it does; returns the tokens."""
     tokens = 0
     with pq.ParquetFile(path) as file:
@@ -79,21 +83,15 @@ def main() -> None:
         config.write_text('{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}')
         write(path, millions * 1_000_000)
         bare_pass(path)
-        times = {}
-        start, wall = time.process_time(), time.perf_counter()
-        tokens = bare_pass(path)
-        times["numpy"] = (time.process_time() - start, time.perf_counter() - wall)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        start, wall = time.process_time(), time.perf_counter()
-        answer = inspect_batch(path, None, config, "sft")
-        times["inspect_batch"] = (time.process_time() - start, time.perf_counter() - wall)
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert answer.batch.tokens == tokens
-    for name, (processor, wall) in times.items():
-        print(f"{name:14} {processor:7.2f} s of processor, {wall:7.2f} s, {tokens / wall / 1e6:7.1f} M tokens/s")
-    ratios = [times["inspect_batch"][one] / times["numpy"][one] for one in (0, 1)]
-    print(f"ratio {ratios[0]:.2f} (processor), {ratios[1]:.2f} (wall); target 5")
-    print(f"peak memory {before // 1024} MiB before, {after // 1024} MiB after")
+        bare, ours = cost_of(*BARE, path), cost_of(*OURS, path, config)
+    assert ours.answer == bare.answer
+    for name, cost in (("numpy", bare), ("inspect_batch", ours)):
+        speed = cost.answer / cost.seconds / 1e6
+        print(
+            f"{name:14} {cost.cpu:7.2f} s of processor, {cost.seconds:7.2f} s, {speed:7.1f} M tokens/s, "
+            f"{cost.memory:5.0f} MiB"
+        )
+    print(f"ratio {ours.cpu / bare.cpu:.2f} (processor), {ours.seconds / bare.seconds:.2f} (wall); target 5")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import os
@@ -20,10 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import httpx2
 from tests.stdio_process import Process
-
-from benchmarks.load import HttpSession, tool
 
 COMMAND = [sys.executable, "-m", "mldebug_mcp"]
 PATIENCE = 120.0
@@ -114,7 +110,6 @@ DROP_CAPABILITY = 24
 CAPABILITIES = (1, 2)
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH of linux/capability.h."""
 GIB = 1024**3
-SESSIONS = 200
 CHANCE = random.Random(0)  # noqa: S311 - the same faults at every run
 VERBS = (
     ["diagnose", str(EXAMPLES / "loss_spike")],
@@ -304,40 +299,4 @@ def _interrupted(entry: str, name: str, moment: float, row: Row) -> None:
             row.answered += 1
 
 
-def many_sessions(trials: int) -> Iterator[Row]:
-    """Open many sessions over HTTP at once and call from each."""
-    row = Row(f"{SESSIONS} sessions over HTTP at once, {trials} calls from each")
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--http", "--port", "0"], stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "MLDEBUG_MCP_TOKEN": "a-token-of-the-benchmark"},
-    )  # fmt: skip
-    assert process.stderr
-    url = next(line.split("MCP at ")[1].split(";")[0] for line in process.stderr if "MCP at" in line)
-    asyncio.run(_sessions(url, row, trials))
-    process.kill()
-    process.wait()
-    yield row
-
-
-async def _sessions(url: str, row: Row, trials: int) -> None:
-    headers = {"Authorization": "Bearer a-token-of-the-benchmark"}
-    limits = httpx2.Limits(max_connections=SESSIONS)
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, limits=limits) as client:
-
-        async def calls() -> None:
-            session = HttpSession(url, client)
-            await session.start()
-            for _ in range(trials):
-                begun = time.monotonic()
-                outcome, _, text = (await session.do(tool("explain", id="loss_spike"))).partition(":")
-                row.slowest = max(row.slowest, time.monotonic() - begun)
-                row.count(refused=outcome != "answer", text=text)
-
-        for failure in await asyncio.gather(*(calls() for _ in range(SESSIONS)), return_exceptions=True):
-            if failure is not None:
-                row.broken.append(repr(failure))
-
-
-FAULTS = (
-    changing_files, full_disks, missing_rights, poor_surroundings, interrupted_probes, many_sessions,
-)  # fmt: skip
+FAULTS = (changing_files, full_disks, missing_rights, poor_surroundings, interrupted_probes)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpora import make
+from benchmarks.cost import seconds
 from mldebug_mcp.batch.corpus import CorpusCounts, unpacked
 from mldebug_mcp.batch.read import open_data
 
@@ -165,16 +165,6 @@ READERS: Mapping[str, Callable[[Path], None]] = {
 """The others are read by numpy, but for packed shards of MDS: its reader first unpacks them into files."""
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """Return what a pass takes of the processor, the least of `TIMES`."""
-    found = []
-    for _ in range(TIMES):
-        start = time.process_time()
-        run()
-        found.append(time.process_time() - start)
-    return min(found)
-
-
 def main() -> None:
     """Print how long the passes over each format take."""
     parser = argparse.ArgumentParser("benchmarks.corpus_pass", description="Time the formats of corpora.")
@@ -197,9 +187,11 @@ def main() -> None:
             with raw.open("wb") as file:
                 for shard in shards:
                     file.write(np.concatenate(shard).astype(dtype).tobytes())
-            bare, ours = seconds(partial(bare_pass, [raw], dtype)), seconds(partial(count, folder, model))
+            bare, ours = (
+                seconds(run, TIMES) for run in (partial(bare_pass, [raw], dtype), partial(count, folder, model))
+            )
             reader = READERS.get(name)
-            own = "" if reader is None else f"{seconds(partial(reader, folder)):.2f} s"
+            own = "" if reader is None else f"{seconds(partial(reader, folder), TIMES):.2f} s"
             print(
                 f"{name:14} numpy {bare:.3f} s, counts {ours:.3f} s: {tokens / ours / 1e6:5.0f} M tokens/s, "
                 f"{ours / bare:5.2f} times numpy; own reader {own or 'not timed'}",

@@ -33,9 +33,20 @@ def table(rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
 
 
+def side_by_side(columns: Mapping[str, Mapping[str, str]]) -> Rows:
+    """Return a table of the same measures of several things: one row per measure, one column per thing."""
+    measures = next(iter(columns.values()))
+    return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
+
+
 def share(right: Sequence[bool]) -> str:
     """Return the share that is true, in words that suit a table."""
     return f"{np.mean(right):.3f}" if right else "no such runs"
+
+
+def part_of(true: Sequence[bool]) -> str:
+    """Return how many of some are true, and their share."""
+    return f"{sum(true)} of {len(true)} ({sum(true) / len(true):.2f})" if true else "no such runs"
 
 
 class _Answer(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from benchmarks.corpus.labels import Label, read_labels
-from benchmarks.faults.figures import Rows, calibration_error, share, table
+from benchmarks.faults.figures import Rows, calibration_error, share, side_by_side, table
 from mldebug_mcp.checks.course import vector_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import diagnose
@@ -124,9 +124,7 @@ def report(judged: Sequence[Judged], further: Mapping[str, Sequence[Judged]] | N
 
 def accuracy(judged: Sequence[Judged], further: Mapping[str, Sequence[Judged]]) -> Rows:
     """Return how often the diagnosis is right: one row per measure, one column per part."""
-    columns = {name: _measures(ones) for name, ones in by_part(judged, further).items()}
-    measures = next(iter(columns.values()))
-    return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
+    return side_by_side({name: _measures(ones) for name, ones in by_part(judged, further).items()})
 
 
 class _Labelled(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.faults.figures import Rows, calibration_error, table
+from benchmarks.faults.figures import calibration_error, part_of, side_by_side, table
 from benchmarks.foreign.answers import FEW, PLACES, Answer, Judged
 from benchmarks.foreign.labels import columns
 from mldebug_mcp.models import State
@@ -18,10 +18,9 @@ def report(ones: Sequence[Answer], *, misses: bool) -> str:
     if not ones:
         return "No labelled logs."
     parts = {name: [one for one in ones if one.one.column == name] for name in columns([one.one for one in ones])}
-    measured = {name: _measures(part) for name, part in parts.items()}
-    rows = [{"": what, **{name: one[what] for name, one in measured.items()}} for what in next(iter(measured.values()))]
+    rows = side_by_side({name: _measures(part) for name, part in parts.items()})
     missed = [one for one in ones if one.one.shown and not one.right(1)]
-    return "\n\n".join([table(rows), *([table(_misses(missed))] if misses and missed else [])])
+    return "\n\n".join([table(rows), *([table([_miss(one) for one in missed])] if misses and missed else [])])
 
 
 def _measures(ones: Sequence[Answer]) -> dict[str, str]:
@@ -29,8 +28,8 @@ def _measures(ones: Sequence[Answer]) -> dict[str, str]:
     answered = [one for one in ones if one.diagnosis is not None]
     sure = [one for one in answered if one.probability >= SURE]
     reasons = {
-        "... and a finding speaks for it": share([one.right_for_a_reason for one in faulty]),
-        f"... of logs of more than {FEW} records or with an error": share(
+        "... and a finding speaks for it": part_of([one.right_for_a_reason for one in faulty]),
+        f"... of logs of more than {FEW} records or with an error": part_of(
             [one.right_for_a_reason for one in faulty if one.has_course]
         ),
     }
@@ -40,7 +39,7 @@ def _measures(ones: Sequence[Answer]) -> dict[str, str]:
         **called_healthy(ones),
         "logs refused": f"{len(ones) - len(answered)}",
         "expected calibration error": f"{calibration_error(answered):.3f}",
-        f"right at a credence of {SURE:.0%} or more": share([one.right(1) for one in sure]),
+        f"right at a credence of {SURE:.0%} or more": part_of([one.right(1) for one in sure]),
     }
 
 
@@ -49,9 +48,9 @@ def right_causes(ones: Sequence[Judged]) -> dict[str, str]:
     faulty = [one for one in ones if not one.truth.healthy]
     return {
         "faulty runs": f"{len(faulty)}",
-        "right cause first": share([one.right(1) for one in faulty]),
-        f"right or near cause among the first {PLACES}": share([one.right_or_near(PLACES) for one in faulty]),
-        f"right cause among the first {PLACES}": share([one.right(PLACES) for one in faulty]),
+        "right cause first": part_of([one.right(1) for one in faulty]),
+        f"right or near cause among the first {PLACES}": part_of([one.right_or_near(PLACES) for one in faulty]),
+        f"right cause among the first {PLACES}": part_of([one.right(PLACES) for one in faulty]),
     }
 
 
@@ -59,20 +58,11 @@ def called_healthy(ones: Sequence[Judged]) -> dict[str, str]:
     """Return which runs are called healthy, and which of those that are healthy are not."""
     faulty, healthy = ([one for one in ones if one.truth.healthy is sound] for sound in (False, True))
     return {
-        "faulty runs called healthy": share([one.says_healthy and not one.right(1) for one in faulty]),
+        "faulty runs called healthy": part_of([one.says_healthy and not one.right(1) for one in faulty]),
         "healthy runs": f"{len(healthy)}",
-        "healthy runs called healthy": share([one.says_healthy for one in healthy]),
-        "healthy runs accused of a fault": share([one.accuses for one in healthy]),
+        "healthy runs called healthy": part_of([one.says_healthy for one in healthy]),
+        "healthy runs accused of a fault": part_of([one.accuses for one in healthy]),
     }
-
-
-def share(true: Sequence[bool]) -> str:
-    """Return how many of some are, and the part of them."""
-    return f"{sum(true)} of {len(true)} ({sum(true) / len(true):.2f})" if true else "no such runs"
-
-
-def _misses(ones: Sequence[Answer]) -> Rows:
-    return [_miss(one) for one in ones]
 
 
 def _miss(one: Answer) -> dict[str, str]:

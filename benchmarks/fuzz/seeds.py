@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.logs.drawn_logs import drawn_log
 from tests.memory import scenarios
 
 from benchmarks.fuzz import grammars
@@ -39,29 +40,35 @@ ROWS: dict[str, Any] = {
     "attention_mask": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]],
     "labels": [[-100, -100, 6, 7, 2], [-100, 8, 9, 2, -100]],
 }
+DRAWN = 40
+"""Logs that are drawn, of all kinds."""
 TALK = [{"messages": [{"role": "user", "content": "two and two"}, {"role": "assistant", "content": "four"}]}] * 3
+
+
+@cache
+def drawn(kind: str, suffix: str = "") -> list[bytes]:
+    """Return the beginnings of drawn logs of a kind, in no framework's form; of files of one ending, if wished."""
+    logs = [drawn_log(number, 0) for number in range(DRAWN)]
+    chosen = [log for log in logs if log.kind == kind and log.suffix.endswith(suffix)]
+    return ["\n".join([*log.lines, ""]).encode()[:1500] for log in chosen]
 
 
 def text_logs() -> list[bytes]:
     """Return the text logs of many trainers, their first lines, and those of loops of one's own."""
     files = [path for pattern in ("*.log", "*/*.log") for path in sorted(SAMPLES.glob(pattern))]
-    return [*(path.read_bytes()[:1500] for path in files), *own_lines()]
+    return [*(path.read_bytes()[:1500] for path in files), *drawn("phases"), *drawn("counters"), *drawn("blocks")]
 
 
-def own_lines() -> list[bytes]:
-    """Return lines as loops of one's own print them, in no framework's form."""
-    settings = "2025-03-10 10:17:2{0} [INFO] trainer: " + "model=cnn epochs=24 batch_size=64 lr=0.002 seed=26\n"
-    pasted = "[03/12 04:05:1{0} d2.evaluation.testing]: copypaste: "
-    forms = (
-        "E00{0} I0001{0} L=2.{1} a=0.{0}1\nV E00{0} I0001{0} L=2.{1}5 a=0.{0}\n",
-        "===== Epoch {0} of 9 =====\n  training loss.....: {1}\n  validation cer......: {1}0.00 %\n\n",
-        f"{settings}[INFO] train: epoch {{0}} loss 1.{{1}}\nEvaluation (val) [{{0}}0/90] loss: 2.{{1}}\n",
-        "At update {0} on held-out data: loss d is 0.{1}, gpu util is 99.{1}.\n[val] (ep {0}.00, it {0}8) loss: {1}\n",
-        "[03/12 04:05:1{0} d2.utils.events]:  iter: {0}0  total_loss: 2.{1}\n"
-        f"{pasted}Task: val\n{pasted}loss,acc\n{pasted}3.{{1}},0.8{{0}}\n",
-        "loss x1e-{0}: 5.{1} |θ| 1{0} R@10 0.{0} GB peak 7.{1} s/ep {1}\n学習率 1e-{0} потеря 0.{1} perte 0.{1}\n",
-    )
-    return ["".join(form.format(at, 9 - at) for at in range(1, 9)).encode() for form in forms]
+def yaml_records() -> list[bytes]:
+    """Return lists of records, flat, in mappings and under a key, and with lines that are none."""
+    flat, *others = drawn("blocks", ".yaml")
+    keyed = b"config:\n  epochs: 80\n  data:\n    - name: a\nhistory:\n  " + flat[:-1].replace(b"\n", b"\n  ")
+    return [flat, *others, keyed + b"\nended: normally\n", flat + b"Traceback: {a: [1, 2]}\n- - &x *x\n"]
+
+
+def tables() -> list[bytes]:
+    """Return logs that are tables, in text and in files of cells."""
+    return drawn("tables")
 
 
 def compressed_logs() -> list[bytes]:
@@ -83,17 +90,6 @@ def evaluations() -> list[bytes]:
     return [(SAMPLES / "stable_baselines3" / "evaluated" / "evaluations.npz").read_bytes()]
 
 
-def yaml_records() -> list[bytes]:
-    """Return lists of records, flat, in mappings and under a key, with lines that are none and what is not finite."""
-    flat = "".join(f"- step: {at}\n  train/loss: {2 - at / 50}\n  'opt lr': 1e-3\n" for at in range(30))
-    deep = "".join(f"- step: {at}\n  train:\n    loss: .nan\n    by:\n      a: -.inf\n" for at in range(9))
-    config = "config:\n  epochs: 80\n  lr: 0.01\n  data:\n    - name: a\n      path: b\nhistory:\n"
-    under = deep[:-1].replace("\n", "\n  ")
-    keyed = f"{config}  {under}\nended: normally\nevaluations:\n{flat[:400]}"
-    broken = f"{flat}Traceback: {{a: [1, 2]}}\n- - &x *x\n{deep}"
-    return [one.encode() for one in (flat, f"# log\n---\n{deep}", broken, keyed)]
-
-
 def json_lines() -> list[bytes]:
     """Return logs of JSON lines: of records, of those of MMEngine and mmcv, and of lines of text that they wrap."""
     lines = ["\n".join(json.dumps(record) for record in RECORDS), '{"loss": NaN, "step": 1}\n{"loss": Infinity}\n']
@@ -102,7 +98,7 @@ def json_lines() -> list[bytes]:
     named = [{"metric": "val/loss", "value": 3 / at, "split": "val", "data": {"step": at}} for at in range(1, 9)]
     lines += ["\n".join(map(json.dumps, records)) for records in (wrapped, modes, named)]
     files = [SAMPLES / "fairseq_json.log", *sorted((SAMPLES / "mmengine").glob("*.json"))]
-    return [*(text.encode() for text in lines), *(path.read_bytes()[:1500] for path in files)]
+    return [*(text.encode() for text in lines), *(path.read_bytes()[:1500] for path in files), *drawn("records")]
 
 
 def json_logs() -> list[bytes]:
@@ -112,29 +108,6 @@ def json_logs() -> list[bytes]:
     keras = {"history": {"loss": [3, 2, 1], "val_loss": [3, 2.5, 2]}, "epoch": [0, 1, 2], "params": {"epochs": 3}}
     values = [state, RECORDS, {"loss": [3, 2, 1], "step": [1, 2, 3]}, golden, {"runs": {"a": RECORDS}}, keras]
     return [json.dumps(value).encode() for value in values]
-
-
-def tables() -> list[bytes]:
-    """Return logs that are tables."""
-    header = ",".join(RECORDS[0])
-    rows = "\n".join(",".join("" if one is None else str(one) for one in record.values()) for record in RECORDS)
-    quoted = 'step;"train loss"\n1;"3,5"\n2;"2,5"\n'
-    bare = "\n".join(f"{step} {3 / step:.4f} {step * 7}" for step in range(1, 30))
-    said = "# model\tcnn\n# epochs\t12\n# lr\t0.003\n# optimizer: adam\n#step\tloss[train]\t[val] acc\n"
-    numbers = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{'NA' if at % 2 else at / 9}\n" for at in range(1, 9))
-    marked = "| step | loss | acc |\n| --- | ---: | --- |\n" + "".join(f"| {at} | {3 / at} | |\n" for at in range(1, 9))
-    cells = [["step", "loss", "test_loss", "test_train_pearson_r"]]
-    cells += [[f"{5 * at}", f"{2 - at / 40:.4e}", f"{2 - at / 50:.4e}", "-"] for at in range(1, 9)]
-    glued = "\n".join("".join(f"{cell:>14}" for cell in row) for row in cells)
-    return [
-        (said + numbers).encode(),
-        marked.encode(),
-        glued.encode(),
-        f"{header}\n{rows}\n".encode(),
-        f"{header}\n{rows}".replace(",", "\t").encode(),
-        quoted.encode(),
-        bare.encode(),
-    ]
 
 
 def metric_files() -> list[bytes]:

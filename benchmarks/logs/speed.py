@@ -15,17 +15,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import statistics
 import struct
-import subprocess
-import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from benchmarks.cost import Cost, cost_of
 
 from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.logs.columns import Floats
@@ -126,71 +124,34 @@ def _record(event: bytes) -> bytes:
     return header + event + struct.pack("<I", masked_crc32c_of(event))
 
 
-MEASURED = """
-import sys, time
-path = sys.argv[1]
-{setup}
-start = time.perf_counter()
-{body}
-print(time.perf_counter() - start, file=sys.stderr)
-"""
-WAYS = {
-    "polars": MEASURED.format(setup="import polars", body="polars.read_ndjson(path)"),
-    "read": MEASURED.format(setup="from mldebug_mcp.logs import read_run", body="read_run(path)"),
-    "diagnose": MEASURED.format(
-        setup="from mldebug_mcp.cli import main\nsys.stdout = open('/dev/null', 'w')", body="main(['diagnose', path])"
+READ = ("from mldebug_mcp.logs import read_run", "answer = read_run(sys.argv[1]).records")
+WAYS: dict[str, tuple[str, str]] = {
+    "polars": ("import polars", "polars.read_ndjson(sys.argv[1])"),
+    "read": READ,
+    "diagnose": ("from mldebug_mcp.cli import main", "main(['diagnose', sys.argv[1]])"),
+    "EventAccumulator": (
+        "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator",
+        "EventAccumulator(sys.argv[1], size_guidance={'scalars': 0}).Reload()",
     ),
-    "EventAccumulator": MEASURED.format(
-        setup="from tensorboard.backend.event_processing.event_accumulator import EventAccumulator",
-        body="EventAccumulator(path, size_guidance={'scalars': 0}).Reload()",
-    ),
-    "diagnose again": MEASURED.format(
-        setup="from mldebug_mcp import diagnose_run\ndiagnose_run(path)", body="diagnose_run(path)"
+    "diagnose again": (
+        "import sys\nfrom mldebug_mcp import diagnose_run\ndiagnose_run(sys.argv[1])",
+        "diagnose_run(sys.argv[1])",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a way costs: seconds of the work alone, seconds and CPU seconds of its process, most memory in MB."""
-
-    seconds: float
-    process: float
-    cpu: float
-    memory: float
-
-
-def run(way: str, path: Path) -> Cost:
-    """Do it once, in a process of its own, with compiled bytecode as an installed package has it."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    began = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-c", WAYS[way], str(path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-    ) as process:
-        assert process.stderr is not None
-        told = process.stderr.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, told
-    seconds = time.perf_counter() - began
-    return Cost(float(told.splitlines()[-1]), seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""What is done before the clock starts, and what is measured."""
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def measure(ways: tuple[str, ...], path: Path, repeat: int) -> dict[str, Cost]:
-    """Run the ways in turn."""
-    runs = [{way: run(way, path) for way in ways} for _ in range(repeat + 1)][1:]
-    return {
-        way: Cost(
-            statistics.median(one[way].seconds for one in runs),
-            statistics.median(one[way].process for one in runs),
-            statistics.median(one[way].cpu for one in runs),
-            max(one[way].memory for one in runs),
-        )
-        for way in ways
-    }
+    """Run the ways in turn, and return the medians; of the memory the most."""
+    runs = [{way: cost_of(*WAYS[way], path, variables=QUIET) for way in ways} for _ in range(repeat + 1)][1:]
+    return {way: _middle([one[way] for one in runs]) for way in ways}
+
+
+def _middle(ones: Sequence[Cost]) -> Cost:
+    names = ("seconds", "cpu", "process", "process_cpu")
+    medians = {name: statistics.median(getattr(one, name) for one in ones) for name in names}
+    return replace(ones[0], **medians, memory=max(one.memory for one in ones))
 
 
 def show(title: str, path: Path, costs: dict[str, Cost], ratios: tuple[tuple[str, str], ...]) -> None:
@@ -200,13 +161,13 @@ def show(title: str, path: Path, costs: dict[str, Cost], ratios: tuple[tuple[str
     for way, cost in costs.items():
         print(
             f"  {way:<18}{cost.seconds:8.3f} s {size / cost.seconds:6.0f} MB/s   process {cost.process:7.3f} s "
-            f"{cost.cpu:7.3f} CPU s {cost.memory:6.0f} MB"
+            f"{cost.process_cpu:7.3f} CPU s {cost.memory:6.0f} MB"
         )
     for one, other in ratios:
         here, there = costs[one], costs[other]
         print(
             f"  {one} / {other}: {here.seconds / there.seconds:.2f}; "
-            f"processes {here.process / there.process:.2f} (CPU {here.cpu / there.cpu:.2f})"
+            f"processes {here.process / there.process:.2f} (CPU {here.process_cpu / there.process_cpu:.2f})"
         )
 
 

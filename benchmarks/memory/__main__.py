@@ -8,41 +8,35 @@ catalogue of causes read, as in a running server: against `segsum` plus `trace` 
 against that of a `pickle.load` (target: one and a half times).
 
 Times are CPU seconds, because wall time says more about what else runs. `--linear` prints the cost from 100,000 to
-800,000 events; `--only-ours` leaves out the others, which need more memory: with `--events 3000000 --depth 105` the
-file has over 1 GB.
+800,000 events; `--only-ours` leaves out the others, which need more memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.cost import cost_of
 from benchmarks.memory.measured import LIBRARY_FRAMES, PROGRAMS, work, write_snapshot
 
 REPEAT = 3
 
+_TORCH = (
+    "import runpy\nsys.argv = ['', {!r}, sys.argv[1]]\nrunpy.run_module('torch.cuda._memory_viz', run_name='__main__')"
+)
 _COMMANDS = {
-    "_memory_viz stats": ["-m", "torch.cuda._memory_viz", "stats"],
-    "_memory_viz trace": ["-m", "torch.cuda._memory_viz", "trace"],
-    "mldebug-mcp memory": ["-m", "mldebug_mcp", "memory"],
+    "_memory_viz stats": _TORCH.format("stats"),
+    "_memory_viz trace": _TORCH.format("trace"),
+    "mldebug-mcp memory": "from mldebug_mcp.cli import main\nmain(['memory', sys.argv[1]])",
 }
-
-
-def command(name: str, path: Path) -> float:
-    """Return the CPU seconds of a whole command on a snapshot."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *_COMMANDS[name], str(path)], stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def compare(path: Path) -> None:
     """Measure everything on one file in turn, keep the best of three, and print the ratios."""
-    commands = {name: min(command(name, path) for _ in range(REPEAT)) for name in _COMMANDS}
+    commands = {
+        name: min(cost_of("", code, path).process_cpu for _ in range(REPEAT)) for name, code in _COMMANDS.items()
+    }
     for name, seconds in commands.items():
         print(f"  {name:20} {seconds:6.2f} s")
     torch = commands["_memory_viz stats"] + commands["_memory_viz trace"]

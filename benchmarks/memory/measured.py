@@ -1,25 +1,20 @@
 """The work that is measured on a memory snapshot, and a snapshot of any number of events to measure it on.
 
-A snapshot is written as it is made, so that making it needs no memory. The allocator's model of the tests plays a
-training loop once; its steps are then written again and again at later times, each event with a stack of its own whose
-frames are shared, as torch writes them.
+The allocator's model of the tests plays a training loop once; its steps come again and again at later times, each event
+with a stack of its own whose frames are shared, as torch writes them.
 """
 
 from __future__ import annotations
 
-import json
 import pickle
-import struct
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tests.memory import scenarios
-from tests.memory.allocator import Allocator, Frame
+from tests.memory.allocator import Allocator
 
-_LOAD = "import pickle\nwith open(path, 'rb') as f: tree = pickle.load(f)"
+from benchmarks.cost import cost_of
+
 _TORCH = """
 import importlib.util, os, pickle
 where = importlib.util.find_spec('torch').submodule_search_locations[0]
@@ -33,31 +28,20 @@ from mldebug_mcp.checks import symptoms
 symptoms("memory"); catalogue()
 """
 PROGRAMS = {
-    "pickle.load": ("", _LOAD),
+    "pickle.load": ("import pickle", "with open(sys.argv[1], 'rb') as f: tree = pickle.load(f)"),
     "segsum + trace": (
         _TORCH,
-        "for verb in (viz.segsum, viz.trace):\n  with open(path, 'rb') as f: verb(pickle.load(f))",
+        "for verb in (viz.segsum, viz.trace):\n  with open(sys.argv[1], 'rb') as f: verb(pickle.load(f))",
     ),
-    "check_memory": (_OURS, "check_memory(path)"),
+    "check_memory": (_OURS, "check_memory(sys.argv[1])"),
 }
 """What is done before the clock starts, and what is measured. Torch's file runs without the rest of torch."""
 
 
 def work(program: str, path: Path) -> tuple[float, float]:
-    """Return CPU seconds and peak memory in MiB of a piece of work on a snapshot, in a fresh process.
-
-    The kernel's mark of the memory is taken (Linux): what `getrusage` tells is never below that of the process that
-    started this one.
-    """
-    before, measured = PROGRAMS[program]
-    code = (
-        f"import json, time\npath = {str(path)!r}\n{before}\nstart = time.process_time()\n{measured}\n"
-        "most = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]\n"
-        "print(json.dumps([time.process_time() - start, int(most) / 1024]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, mebibytes = json.loads(done.stdout.splitlines()[-1])
-    return float(seconds), float(mebibytes)
+    """Return CPU seconds and peak memory in MiB of a piece of work on a snapshot, in a fresh process."""
+    cost = cost_of(*PROGRAMS[program], path)
+    return cost.cpu, cost.memory
 
 
 LIBRARY_FRAMES = 30
@@ -70,112 +54,19 @@ def write_snapshot(path: Path, events: int, depth: int = LIBRARY_FRAMES) -> int:
     model.train_step()
     first = len(model.gpu.events)
     model.train_step()
-    loop = model.gpu.events[first:]
-    times = max(1, (events - first) // len(loop))
-    tree = scenarios.snapshot_of(model.gpu)
-    with path.open("wb") as file:
-        writer = _Writer(file, depth)
-        file.write(b"\x80\x04}(")
-        writer.text("segments")
-        # A pickle of its own for the small part, without its protocol and STOP: its memo is not used outside.
-        file.write(_without_memo(tree["segments"]))
-        writer.text("device_traces")
-        file.write(b"](](")
-        for event in _played(model.gpu.events[:first], loop, times):
-            writer.event(event)
-        file.write(b"eeu.")
-    return first + times * len(loop)
-
-
-def _played(start: list[dict[str, Any]], loop: list[dict[str, Any]], times: int) -> Iterator[dict[str, Any]]:
-    yield from start
+    start, loop = model.gpu.events[:first], model.gpu.events[first:]
     length = loop[-1]["time_us"] - loop[0]["time_us"] + 40
-    for number in range(times):
-        for event in loop:
-            yield {**event, "time_us": event["time_us"] + number * length}
+    below = scenarios.stack(
+        *((f"{scenarios._TORCH}/nn/modules/m{number}.py", number, f"f{number}") for number in range(depth))
+    )
 
+    def played(event: dict[str, Any], later: int = 0) -> dict[str, Any]:
+        return {**event, "time_us": event["time_us"] + later, "frames": [*event["frames"], *below]}
 
-def _without_memo(tree: object) -> bytes:
-    class Buffer(list[bytes]):
-        write = list.append
-
-    buffer = Buffer()
-    pickler = pickle._Pickler(buffer, protocol=2)
-    pickler.fast = True
-    pickler.dump(tree)
-    return b"".join(buffer)[2:-1]
-
-
-class _Writer:
-    """Writes events as `pickle` does: each text and each frame once, then by its place in the memo."""
-
-    def __init__(self, file: BinaryIO, depth: int) -> None:
-        self.file = file
-        self.memo: dict[object, int] = {}
-        self.stacks: dict[tuple[int, ...], bytes] = {}
-        self.below = scenarios.stack(
-            *((f"{scenarios._TORCH}/nn/modules/m{number}.py", number, f"f{number}") for number in range(depth))
-        )
-
-    def text(self, text: str) -> None:
-        if self._known(text):
-            return
-        data = text.encode()
-        self.file.write(b"X" + struct.pack("<I", len(data)) + data)
-        self._remember(text)
-
-    def _known(self, key: object) -> bool:
-        place = self.memo.get(key)
-        if place is not None:
-            self.file.write(b"h" + bytes([place]) if place < 256 else b"j" + struct.pack("<I", place))
-        return place is not None
-
-    def _remember(self, key: object) -> None:
-        self.memo[key] = len(self.memo)
-        self.file.write(b"\x94")
-
-    def number(self, value: int) -> None:
-        if 0 <= value < 256:
-            self.file.write(b"K" + bytes([value]))
-        elif value < 1 << 31:
-            self.file.write(b"J" + struct.pack("<i", value))
-        else:
-            data = value.to_bytes((value.bit_length() + 8) // 8, "little", signed=True)
-            self.file.write(b"\x8a" + bytes([len(data)]) + data)
-
-    def event(self, event: dict[str, Any]) -> None:
-        self.file.write(b"}(")
-        for key, value in event.items():
-            self.text(key)
-            if key == "frames":
-                self.frames(value)
-            elif isinstance(value, int):
-                self.number(value)
-            else:
-                self.text(value)
-        self.file.write(b"u")
-
-    def frames(self, frames: list[Frame]) -> None:
-        written = tuple(map(id, frames))
-        if written in self.stacks:
-            self.file.write(self.stacks[written])
-            return
-        whole = [*frames, *self.below]
-        self.file.write(b"](")
-        for frame in whole:
-            key = (frame["filename"], frame["line"], frame["name"])
-            if not self._known(key):
-                self.file.write(b"}(")
-                for name, value in frame.items():
-                    self.text(name)
-                    if isinstance(value, int):
-                        self.number(value)
-                    else:
-                        self.text(value)
-                self.file.write(b"u")
-                self._remember(key)
-        self.file.write(b"e")
-        # From the second time on a stack is a list of places in the memo.
-        places = [self.memo[frame["filename"], frame["line"], frame["name"]] for frame in whole]
-        known = (b"h" + bytes([place]) if place < 256 else b"j" + struct.pack("<I", place) for place in places)
-        self.stacks[written] = b"](" + b"".join(known) + b"e"
+    trace = [played(event) for event in start]
+    for number in range(max(1, (events - first) // len(loop))):
+        trace += [played(event, number * length) for event in loop]
+    tree = {"segments": scenarios.snapshot_of(model.gpu)["segments"], "device_traces": [trace]}
+    with path.open("wb") as file:
+        pickle.dump(tree, file)
+    return len(trace)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.faults.figures import calibration_error, table
+from benchmarks.faults.figures import calibration_error, side_by_side, table
 from benchmarks.foreign.answers import Judged
 from benchmarks.foreign.labels import Truth, labelled, truth
 from benchmarks.foreign.tables import called_healthy, right_causes
@@ -141,9 +141,7 @@ def measured(ones: Sequence[Read]) -> str:
         "together": [_opinion(one, one.combined()) for one in ones],
         "together, weights of the other runs": [_opinion(one, both) for one, both in folds],
     }
-    figures = {name: _figures(judged) for name, judged in opinions.items()}
-    names = next(iter(figures.values()))
-    rows = [{"": what, **{name: found[what] for name, found in figures.items()}} for what in names]
+    rows = side_by_side({name: _figures(judged) for name, judged in opinions.items()})
     refused = sum(not one.reader for one in ones)
     characters = [one.entry["characters"] for one in ones if "characters" in one.entry]
     own_weight, reader_weight = fitted_weights(ones)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.figures import table
+from benchmarks.faults.figures import side_by_side, table
 from benchmarks.foreign.answers import Judged
 from benchmarks.foreign.labels import Truth
 from benchmarks.foreign.tables import called_healthy, right_causes
@@ -50,9 +50,7 @@ def score(folder: Path) -> str:
             f"{folder}: no {HIDDEN}/{ANSWERS} and no {SHOWN}/{ANSWERS} yet; questions.md says how to answer"
         )
     tool = _Reader(TOOL, {run: entry["ranking"] for run, entry in key.items()})
-    measured = {one.name: _measures(one, key) for one in (*readers, tool)}
-    rows = [{"": what, **{name: one[what] for name, one in measured.items()}} for what in measured[TOOL]]
-    return table(rows)
+    return table(side_by_side({one.name: _measures(one, key) for one in (*readers, tool)}))
 
 
 def _lines(path: Path) -> list[str]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
 import benchmarks.reading
 from benchmarks.foreign.labels import labelled
-from benchmarks.reading.reads import ROOT, own_logs, read_all
+from benchmarks.reading.reads import own_logs, read_all
 from benchmarks.reading.tables import report
-
-SPEED = "benchmarks.logs.text_speed"
 
 
 def main() -> None:
@@ -24,13 +20,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="DIR", help="a folder of labelled logs")
     parser.add_argument("--closed", action="store_true", help="count the closed half too")
     parser.add_argument("--details", action="store_true", help="list what is not understood, of the open half alone")
-    parser.add_argument("--speed", action="store_true", help="measure how fast text of each shape is read")
     asked = parser.parse_args()
     ones = [*own_logs(), *(one for folder in asked.folders for one in labelled(folder, closed=asked.closed))]
     print(report(list(read_all(ones)), details=asked.details))
-    if asked.speed:
-        sys.stdout.flush()
-        subprocess.run([sys.executable, "-m", SPEED], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

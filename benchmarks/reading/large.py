@@ -14,32 +14,15 @@ lines and dictionaries. A gigabyte of each of four shapes takes twenty minutes:
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.cost import cost_of
+from benchmarks.logs.speed import WAYS
 from benchmarks.logs.text_shapes import pieces, write_text
 
 USUAL = ("key=value", "bars with metrics", "printed dicts")
-READ = """
-import json, resource, sys, time
-from mldebug_mcp.logs import read_run
-start = time.process_time()
-records = read_run(sys.argv[1]).records
-took = time.process_time() - start
-print(json.dumps([records, took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
-"""
-"""`ru_maxrss` is in KiB on Linux."""
-DIAGNOSE = """
-import json, resource, sys, time
-from mldebug_mcp.cli import main
-printed, sys.stdout = sys.stdout, open("/dev/null", "w")
-main(["diagnose", sys.argv[1]])
-print(json.dumps([None, time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]), file=printed)
-"""
 
 
 def _name(number: int) -> str:
@@ -81,16 +64,16 @@ def _pieces(shape: str) -> Iterator[str]:
         yield HOSTILE[shape](number)
 
 
-def measured(code: str, shape: str, megabytes: float, folder: Path) -> tuple[str, ...]:
-    """Return the row of a text: it is written, read in a process of its own, and removed."""
+def measured(shape: str, megabytes: float, folder: Path, *, diagnosed: bool) -> tuple[str, ...]:
+    """Return the row of a text: it is written, read in a process of its own or diagnosed there, and removed."""
     path = write_text(folder / "large.log", _pieces(shape), int(megabytes * 1e6))
     try:
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-        records, took, memory = json.loads(done.stdout)
+        cost = cost_of(*WAYS["diagnose" if diagnosed else "read"], path)
         size = path.stat().st_size / 1e6
     finally:
         path.unlink()
-    return (shape, f"{size:.0f}", "" if records is None else f"{records:,}", f"{size / took:.1f}", f"{memory:.0f}")
+    records, took = ("", cost.process_cpu) if diagnosed else (f"{cost.answer:,}", cost.cpu)
+    return (shape, f"{size:.0f}", records, f"{size / took:.1f}", f"{cost.memory:.0f}")
 
 
 def main() -> None:
@@ -102,12 +85,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the texts are written (default: a temporary folder)")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=[*USUAL, *HOSTILE])
     asked = parser.parse_args()
-    code = DIAGNOSE if asked.diagnose else READ
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         print("| text | MB | records | MB/s | resident MB |\n| --- | --- | --- | --- | --- |")
         for shape in asked.shapes:
             for size in asked.megabytes:
-                row = measured(code, shape, size, Path(folder))  # minutes each, if large
+                row = measured(shape, size, Path(folder), diagnosed=asked.diagnose)  # minutes each, if large
                 print(f"| {' | '.join(row)} |", flush=True)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.cost import cost_of
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 BATCHES = (16, 32, 64)
@@ -53,25 +53,7 @@ def _make_run(place: Path, number: int, steps: int) -> None:
 
 
 STEPS = 1000
-_MEASURED = """
-import os, resource, sys, time
-from mldebug_mcp.cli import main
-start = time.perf_counter()
-main(sys.argv[1:])
-wall = time.perf_counter() - start
-own, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-used = sum(one.ru_utime + one.ru_stime for one in (own, below))
-print(f"{wall:.1f} {used:.1f} {max(own.ru_maxrss, below.ru_maxrss) / 1024:.0f}", file=sys.stderr)
-"""
-
-
-def look(folder: Path, cache: Path) -> tuple[float, float, float]:
-    """Return wall seconds, processor seconds and the MiB of the largest process of one look at a folder."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    done = subprocess.run([sys.executable, "-c", _MEASURED, "runs", str(folder), "--json"], env=environment,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)  # fmt: skip
-    wall, used, size = done.stderr.split()[-3:]
-    return float(wall), float(used), float(size)
+WORK = ("from mldebug_mcp.cli import main", "main(['runs', sys.argv[1], '--json'])")
 
 
 def main() -> None:
@@ -85,11 +67,9 @@ def main() -> None:
         for runs in options.runs:
             folder = make_sweep((options.folder or Path(scratch)) / str(runs), runs, STEPS)
             for which in ("first", "second"):
-                wall, used, size = look(folder, Path(scratch) / f"cache{runs}")
-                print(
-                    f"| {runs:,} | {which} | {wall:.1f} | {used:.1f} | {size:.0f} | {os.getloadavg()[0]:.1f} |",
-                    flush=True,
-                )
+                cost = cost_of(*WORK, folder, variables={"XDG_CACHE_HOME": f"{scratch}/cache{runs}"})
+                figures = f"{cost.seconds:.1f} | {cost.cpu:.1f} | {cost.memory:.0f} | {os.getloadavg()[0]:.1f}"
+                print(f"| {runs:,} | {which} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,37 +12,27 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.cost import cost_of
 from benchmarks.search import plain
 
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.models import EntryHit, QuoteHit
 
 Question = dict[str, object]
 TIMES = 5
 """How often each question is asked for its time."""
-LOAD = """
-import time
-from mldebug_mcp.knowledge import catalogue
-start = time.process_time()
-catalogue()
-print((time.process_time() - start) * 1000)
-"""
+LOAD = ("from mldebug_mcp.knowledge import catalogue", "catalogue()")
 
 
 def rank(question: Question) -> int | None:
     """Return the rank of the first right hit among the first five, from 1, or None."""
-    answer = search_folklore(str(question["question"]), limit=5)
-    found: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
-    hits = sorted(found, key=lambda hit: -hit.score)[:5]
-    right = question["right"]
+    found, right = plain.hits(str(question["question"]))[:5], question["right"]
     assert isinstance(right, list)
-    return next((place for place, hit in enumerate(hits, start=1) if hit.id in right), None)
+    return next((place for place, hit in enumerate(found, start=1) if hit.id in right), None)
 
 
 def report(name: str, questions: Sequence[Question], *, show_misses: bool) -> None:
@@ -86,10 +76,7 @@ def main() -> None:
         plain.report(f"{file.partition('.')[0]}, never used", plain.plain_questions(file), show_misses=False)
     times = [statistics.median(processor_times(str(question["question"]))) for question in questions]
     print(f"    query: median {statistics.median(times):.2f} ms of processor time; slowest {max(times):.2f} ms")
-    loads = [
-        float(subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    ]
+    loads = [1000 * cost_of(*LOAD).cpu for _ in range(5)]
     print(f"     load: median {statistics.median(loads):.0f} ms of processor time (catalogue, in a fresh process)")
 
 

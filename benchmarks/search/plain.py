@@ -1,41 +1,26 @@
 """Questions in plain words, with the causes that the answers of real threads name.
 
-`plain.jsonl` holds questions as they are put in issues and forums, and `titles.jsonl` titles of real issues to the
-letter, with what their answers name. They were written down before anybody looked at what the search finds for them,
-and shuffled; those on even lines were then used to tune it, those on odd lines are held out. An answer is right if it
-is one of the causes, a known error that leads to one, or a quote that the section of one cites; where a question leaves
-many causes open, also a menu that leads to half of them.
+An answer is right if it is one of the causes, a known error that leads to one, or a quote that the section of one
+cites; where a question leaves many causes open, also a menu that leads to half of them.
 
-`fresh.jsonl` holds questions on every cause, written and labelled before the index was looked at. The first measurement
-found .68 first and .80 among the first three; the half on odd lines was never looked at, though who wrote the questions
-also wrote the phrases.
+Questions on even lines of `FILES` are used to tune the search, those on odd lines are held out. Most were measured
+before anything was changed for them; behind each stands how many were answered right first and among three:
 
-`last.jsonl` holds titles collected after all that, and measured once: .56 first and .76 among three before the phrases
-were matched one by one, .69 and .90 after. Since then its even lines are used to tune as well.
+- `plain.jsonl` and `titles.jsonl`: as they are put in issues and forums, and titles of real issues to the letter
+- `fresh.jsonl`: on every cause, written before the index was looked at, by who also wrote its phrases: .68 and .80
+- `last.jsonl` and `late.jsonl`: titles that were collected later: .56 and .76, .759 and .897
+- `threads.jsonl`: what people asked in threads, in other words: .540 and .758
+- `real.jsonl`: further titles to the letter: .661 and .831
+- `symptoms.jsonl`: what people see, in their words, numbers and slips, on every cause: .739 and .877
+- `others.jsonl`: questions of other fields, of which .371 were answered falsely
 
-`late.jsonl` holds titles that were collected last and measured once before anything was changed for them: 0.759 first,
-0.897 among the first three. Since then it is like the rest.
+Of the files of `UNSEEN` no half is used, nor looked at: `latest.jsonl` (.746 and .866 before causes were learnt),
+`sealed.jsonl` (.793 and .913; .920 and .987 after) and `strangers.jsonl` (.692 and .867; .892 and .983 after), by a
+hand who had seen neither the index nor a question.
 
-`threads.jsonl` holds what people asked in threads, in other words, written and labelled before search was measured on
-it: 0.540 first and 0.758 among the first three. `real.jsonl` holds titles to the letter, measured once before anything
-was changed for them: 0.661 and 0.831; 0.627 and 0.814 before the last phrases. Who wrote the questions of the threads
-also wrote those phrases, and had read most of these threads. Since then the even lines are used to tune.
-
-`checks.jsonl` holds what people see, in their words, numbers and slips, on every cause, some of it titles of issues.
-It was written before the index was looked at, ordered by hash, and measured before anything was changed for it: 0.739
-first and 0.877 among the first three. Of `others.jsonl`, questions of other fields, 0.371 were answered falsely then.
-
-`latest.jsonl` holds titles and symptoms of real threads, with what their answers name. It was measured before causes
-were learnt: 0.746 and 0.866. Neither half is ever looked at or learnt from. `elsewhere.jsonl` holds further questions
-of other fields, which are only learnt from.
-
-`askers.jsonl` holds 900 questions on all causes by somebody who had not seen the index. Measured before anything was
-changed for them: 0.508 first and 0.699 among the first three. They are learnt from since, but for one in eight, by the
-hash of the question; misses of either were looked at, so that these say less than the halves held out.
-
-`sealed.jsonl` holds 150 more by the same hand, kept sealed until the search was done: 0.793 and 0.913 before, 0.920 and
-0.987 after. `strangers.jsonl` holds 120 by yet another hand, who had seen neither the index nor a question, measured
-once with the search from before all that, 0.692 and 0.867, and once after, 0.892 and 0.983. No half of these is used.
+`askers.jsonl` holds 900 questions on all causes by somebody who had not seen the index (.508 and .699). They are learnt
+from since, but for one in eight, by the hash of the question; misses of either were looked at. `elsewhere.jsonl` holds
+questions of other fields, which are only learnt from.
 """
 
 from __future__ import annotations
@@ -86,12 +71,16 @@ def askers(*, left_out: bool) -> list[Plain]:
     return [one for one, number in hashes.items() if (number % ONE_IN == 0) == left_out]
 
 
+def hits(question: str, *, whole: bool = False) -> list[QuoteHit | EntryHit]:
+    """Return what the search finds of all kinds, the best first."""
+    answer = search_folklore(question, limit=5, whole=whole)
+    return sorted([*answer.quotes, *answer.entries], key=lambda hit: -hit.score)
+
+
 def rank(one: Plain) -> int | None:
     """Return the place of the first right hit, from 1, or None."""
-    answer = search_folklore(one.question, limit=5, whole=True)
-    found: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
-    hits = sorted(found, key=lambda hit: -hit.score)
-    return next((place for place, hit in enumerate(hits, start=1) if _is_right(hit.id, set(one.causes))), None)
+    found = enumerate(hits(one.question, whole=True), start=1)
+    return next((place for place, hit in found if _is_right(hit.id, set(one.causes))), None)
 
 
 def _is_right(name: str, causes: set[str]) -> bool:

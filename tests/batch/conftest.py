@@ -12,6 +12,7 @@ from tests.batch.kit import Inspect
 
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
+MODEL = '{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}'
 NEEDED = ("datasets", "pyarrow", "safetensors", "torch", "transformers", "trl")
 if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
@@ -37,3 +38,10 @@ def inspect(tmp_path: Path) -> Inspect:
         return {finding.check: finding.severity for finding in answer.findings}
 
     return look
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(MODEL)
+    return path

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
 
 from mldebug_mcp.batch.tokenizer import Tokenizer
+
+
+def graver(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the checks whose findings are more than a remark."""
+    return {check: severity for check, severity in found.items() if severity != "info"}
+
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n"

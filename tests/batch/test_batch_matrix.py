@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.batch_matrix import Sample, samples
+from tests.batch.matrix import Sample, samples
 
 SAMPLES = list(samples())
-MIN_FAULTS, MIN_HEALTHY = 100, 20
+FAULTS, HEALTHY = 148, 25
+"""So many stand in docs/accuracy.md."""
 
 
 def test_the_matrix_holds_faults_of_each_collator() -> None:
     faults = [sample for sample in SAMPLES if sample.checks]
 
-    assert len(faults) >= MIN_FAULTS
-    assert len(SAMPLES) - len(faults) >= MIN_HEALTHY
+    assert (len(faults), len(SAMPLES) - len(faults)) == (FAULTS, HEALTHY)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)

@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.kit import TEXT, Inspect, Maker
+from tests.batch.kit import TEXT, Inspect, Maker, graver
 
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
 IGNORE = -100
 LINES = [line for line in TEXT[:-1] if len(line) > 20]
-
-
-def graver(found: dict[str, str]) -> dict[str, str]:
-    return {check: severity for check, severity in found.items() if severity != "info"}
 
 
 def listed(batch: Any) -> dict[str, Any]:

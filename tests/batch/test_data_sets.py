@@ -19,7 +19,6 @@ from mldebug_mcp.models import BatchInspection
 from mldebug_mcp.report.concise import concise_inspection
 
 EOS, PAD = 2, 0
-MODEL = '{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}'
 
 
 def random_rows(count: int, seed: int = 0, length: int = 300) -> list[dict[str, Any]]:
@@ -35,13 +34,6 @@ def as_parquet(rows: list[dict[str, Any]], path: Path) -> Path:
     from pyarrow import parquet
 
     parquet.write_table(pa.Table.from_pylist(rows), path)
-    return path
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "config.json"
-    path.write_text(MODEL)
     return path
 
 

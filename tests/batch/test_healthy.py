@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.batch.kit import Inspect, Maker
+from tests.batch.kit import Inspect, Maker, graver
 
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
-
-
-def graver(found: dict[str, str]) -> dict[str, str]:
-    return {check: severity for check, severity in found.items() if severity != "info"}
 
 
 @pytest.mark.parametrize("family", CHAT)

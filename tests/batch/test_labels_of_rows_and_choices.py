@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.batch_matrix import SAMPLES
-from tests.batch.kit import Inspect, Maker
+from tests.batch.kit import Inspect, Maker, graver
+from tests.batch.matrix import SAMPLES
 
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.judge.batch import inspect_batch
@@ -20,10 +20,6 @@ BERT = {"model_type": "bert", "type_vocab_size": 2, "num_labels": 2, "vocab_size
 @pytest.fixture(scope="module")
 def wordpiece() -> Tokenizer:
     return load_tokenizer(SAMPLES / "wordpiece")
-
-
-def graver(found: dict[str, str]) -> dict[str, str]:
-    return {check: severity for check, severity in found.items() if severity != "info"}
 
 
 def rows_of(tokenizer: Tokenizer, texts: list[str], **columns: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.batch.kit import Maker
-from tests.batch.test_data_sets import MODEL, as_parquet, random_rows
+from tests.batch.test_data_sets import as_parquet, random_rows
 
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -29,13 +29,6 @@ def cluster() -> Iterator[str]:
     with ExitStack() as stack:
         stack.enter_context(on_ray("local"))
         yield "local"
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "config.json"
-    path.write_text(MODEL)
-    return path
 
 
 def faulty_rows() -> list[dict[str, Any]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.kit import Maker
+from tests.batch.kit import Maker, graver
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.judge import inspect_batch
@@ -19,10 +18,6 @@ CHAT = ["chatml", "llama3", "mistral", "gemma"]
 def found_in(batch: Any, path: Path, made: Maker, purpose: str = "auto") -> dict[str, str]:
     save_batch(batch, path)
     return {one.check: one.severity for one in inspect_batch(path, made.tokenizer, None, purpose).findings}
-
-
-def graver(found: Mapping[str, str]) -> dict[str, str]:
-    return {check: severity for check, severity in found.items() if severity != "info"}
 
 
 @pytest.mark.parametrize("family", CHAT)

@@ -7,7 +7,7 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
-from benchmarks.logs.file_grammar import NOTED, drawn_log, misread
+from tests.logs.drawn_logs import NOTED, drawn_log, misread
 from tests.logs.reading import Points, assert_holds, read
 
 DRAWN, SEED = 60, 100

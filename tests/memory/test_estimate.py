@@ -12,19 +12,8 @@ from mldebug_mcp.memory.estimate import MEASURED_ERROR, estimate_memory
 from mldebug_mcp.memory.formulas import Setup, bytes_per_token
 from mldebug_mcp.memory.model_shape import shape_of
 from tests.memory import scenarios
-from tests.memory.conftest import Save
+from tests.memory.conftest import LLAMA_8B, Save
 
-LLAMA_8B = {
-    "model_type": "llama",
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-}
 PUBLISHED = {
     "Llama 3.1 8B": (LLAMA_8B, 8_030_261_248),
     "Llama 2 7B": (
@@ -199,13 +188,6 @@ BUILT = {
 MODEL_STATES = ("parameters", "gradients", "optimizer_state")
 CARD = json.loads((Path(__file__).parents[2] / "benchmarks" / "gpu" / "peaks.json").read_text(encoding="utf-8"))
 MEASURED = CARD["peaks"]
-
-
-@pytest.fixture
-def llama(tmp_path: Path) -> Path:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA_8B))
-    return path
 
 
 def part(path: Path, name: str, **settings: object) -> int:

@@ -10,17 +10,10 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.memory.estimate import CAPACITY, estimate_memory, gpu_of
 from mldebug_mcp.models.data import MemoryFit
-from tests.memory.test_estimate import LLAMA_8B
+from tests.memory.conftest import LLAMA_8B
 
 GIB = 1024**3
 TINY = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 256, "n_positions": 128}
-
-
-@pytest.fixture
-def llama(tmp_path: Path) -> Path:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA_8B))
-    return path
 
 
 def fit(path: Path, gpu: str | float, **settings: Any) -> MemoryFit:

@@ -16,8 +16,7 @@ from mldebug_mcp.report.concise import concise_memory
 from mldebug_mcp.report.pages import memory_html
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, OutOfMemory
-from tests.memory.conftest import Save
-from tests.memory.test_estimate import LLAMA_8B
+from tests.memory.conftest import LLAMA_8B, Save
 
 
 def test_the_command_prints_what_is_seen_and_who_holds_it(save: Save, capsys: pytest.CaptureFixture[str]) -> None:

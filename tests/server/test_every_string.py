@@ -18,7 +18,7 @@ import pytest
 from mldebug_mcp.cli import main
 from mldebug_mcp.models.base import Model
 from tests.server.payloads import FILES, HIDDEN, LONG, MARK, PAYLOAD, Case
-from tests.stdio_process import Process
+from tests.stdio_process import Process, started
 
 IGNORABLE = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
 IGNORABLE |= {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
@@ -29,11 +29,8 @@ LONGEST = 50_000
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Process]:
-    running = Process()
-    with running.process:
-        running.start()
+    with started() as running:
         yield running
-        running.process.kill()
 
 
 def strings(value: object, field: str = "") -> Iterator[tuple[str, str]]:

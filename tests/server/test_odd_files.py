@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.stdio_process import Process
+from tests.stdio_process import Process, started
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Process]:
-    running = Process()
-    with running.process:
-        running.start()
+    with started() as running:
         yield running
-        running.process.kill()
 
 
 def ask(server: Process, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from tests.batch.matrix import Sample
 from torch import Tensor
-
-from benchmarks.batch_matrix import Sample
 
 Picture = npt.NDArray[np.uint8]
 ROWS = 8

@@ -1,31 +1,23 @@
-"""Whole logs drawn from tables of parts, and what of them is read wrong.
+"""Logs drawn from tables of parts, and what of them is read wrong.
 
-    python -m benchmarks.logs.file_grammar [--logs 300] [--seed 0] [--kind NAME] [--show NUMBER]
-
-A log is a kind (lines of two phases, counters, tables, blocks, JSON lines) of drawn counters, names, forms of numbers,
-and noise. Nothing is written by hand for the reader, and no step equals the number of its line. What is read wrong is
-listed by log, and then by part: of the logs that have a part, how many are misread.
+A whole log is a kind (lines of two phases, counters, tables, blocks, JSON lines) of drawn counters, names, forms of
+numbers, and noise. A log of one form has a prefix, tag, counter, pairs, units and separators. Nothing is written by
+hand for the reader, and no step equals the number of its line.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice, product
 from math import exp
-from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.run import Run, Series
@@ -562,7 +554,7 @@ KINDS: dict[str, Callable[[Log], None]] = {
 def drawn_log(number: int, seed: int) -> Log:
     """Draw the log of a number: the kinds come in turn."""
     kind = list(KINDS)[number % len(KINDS)]
-    log = Log(random.Random(f"{seed}/{number}"), kind)  # noqa: S311 - no secret
+    log = Log(random.Random(f"{seed}/{number}"), kind)
     plain = kind in ("tables", "records")
     log.pick("noise", NOISE)
     log.name("prefix", ["none"] if kind in ("tables", "records", "blocks") else list(PREFIXES))
@@ -571,6 +563,141 @@ def drawn_log(number: int, seed: int) -> Log:
     head, tail = (log.pick("head", HEADS), log.pick("tail", TAILS)) if is_text else ((), ())
     log.lines = [*head, *log.lines, *tail]
     return log
+
+
+# --- lines of one form ------------------------------------------------------------------------------------------------
+
+FIRST, EVERY = 41, 10
+"""The step of the first line, and the steps between lines: a reader that counts lines instead has other steps."""
+TOTAL = 1_000_000
+"""Steps that the counters count to."""
+EPOCH = 10_000
+"""Steps of an epoch."""
+
+# Templates: `step` is the step, `clock` and `fraction` are the time, `total` the steps, `epoch` counts from 0.
+
+LINE_PREFIXES = (
+    "", "2026-11-20 {clock},{fraction:03d} - INFO - ", "2026-11-20 {clock},{fraction:03d} - INFO - train.py:88 - ",
+    "2026-11-20 {clock},{fraction:03d} - my.trainer - INFO - ", "[2026-11-20 {clock}] ",
+    "[2026-11-20 {clock},{fraction:03d}][root][INFO] - ", "[2026-11-20 {clock} vit] (main.py 92): INFO ",
+    "INFO:trainer:", "{clock} ", "[{clock}] INFO ", "[{clock}.{fraction:03d}] ", "2026-11-20T{clock}.{fraction:03d}Z ",
+    "2026-11-20T{clock}+00:00 ", "I1120 {clock}.{fraction:06d} 140212 train.py:88] ",
+    "2026-11-20 {clock}.{fraction:03d} | INFO     | __main__:train:88 - ", "2026/11/20 {clock} INFO ",
+    "11/20/2026 {clock} - INFO - __main__ - ", "Nov 20 {clock} node-7 python[4121]: ", "Fri Nov 20 {clock} 2026 ",
+    "\x1b[32m2026-11-20 {clock}\x1b[0m | ", "{seconds}.{fraction:03d} ", "[{seconds}.{fraction:03d}] ",
+    "{seconds}.1s {step} ", "[INFO|trainer.py:88] 2026-11-20 {clock},{fraction:03d} >> ",
+)  # fmt: skip
+TAGS = ("", "[rank0] ", "[rank0]: ", "[0]: ", "0: ", "[train] ", "(Worker pid=1234) ", "rank=0 ", "[GPU 0] ")
+COUNTERS = (
+    "step {step}", "step: {step}", "step={step}", "Iter [{step}/{total}]", "iteration {step:6d}/{total:6d}",
+    "global_step: {step}", "epoch: {epoch}, step: {step}", "Step [{step}/{total}]", "step: {step:,}",
+    "epoch {epoch} | step {step}", "[{step}/{total}]", "step {step:06d}", "[{step}]", "({step}/{total})",
+    "{step}/{total}", "({step})", "<{step}>", "#{step}", "{step}it", "i={step}", "n_iter {step}", "[it {step}/{total}]",
+    "step {step} of {total}", "global step {step:,}",
+)  # fmt: skip
+
+
+def _printed(template: str, step: int) -> str:
+    minutes, seconds = divmod(step, 60)
+    hours, minutes = divmod(minutes, 60)
+    clock, fraction = f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}", step * 37 % 1000
+    return template.format(
+        clock=clock, fraction=fraction, seconds=1_763_632_000 + step, step=step, total=TOTAL, epoch=(step - 1) // EPOCH
+    )
+
+
+class Value(NamedTuple):
+    """A number as it is printed: the name before it, the name under which a reader keeps it, and its form."""
+
+    name: str
+    known_as: str
+    form: Form
+
+
+LOSSES = (
+    Value("loss", "loss", Form(lambda value: f"{value:.4f}")),
+    Value("train_loss", "loss", Form(lambda value: f"{value:.6f}")),
+    Value("loss", "loss", Form(lambda value: f"{value:.4e}")),
+    Value("Loss", "loss", Form(lambda value: f"{value:.3f}")),
+)
+RATES = (
+    Value("lr", "learning_rate", Form(lambda value: f"{value * 1e-4:.3e}")),
+    Value("learning_rate", "learning_rate", Form(lambda value: f"{value * 1e-4:.8f}")),
+)
+OTHERS = (
+    Value("grad_norm", "grad_norm", Form(lambda value: f"{value:.3f}")),
+    Value("grad_norm", "grad_norm", Form(lambda value: "nan" if value > 4.99 else f"{value:.3f}")),
+    Value("eta", "", Form(lambda value: f"{1 + int(value)}:{int(value * 11):02d}:{int(value * 7):02d}")),
+    Value("acc", "accuracy", Form(lambda value: f"{value * 15:.2f}%", 0.01)),
+    Value("tokens/s", "tokens/s", Form(lambda value: f"{value * 20_000:,.0f}")),
+    Value("time", "", Form(lambda value: f"{value:.3f}s")),
+    Value("mem", "", Form(lambda value: f"{value * 9:.2f}GiB")),
+    Value("acc", "accuracy", Form(lambda value: f"{value / 6:.4f}")),
+    Value("dt", "", Form(lambda value: f"{value * 120:.2f}ms")),
+    Value("ppl", "ppl", Form(lambda value: f"{value * 10:.2f}")),
+    Value("wps", "", Form(lambda value: f"{value * 12:.1f}k")),
+    Value("loss_scale", "loss_scale", Form(lambda value: f"{2 ** int(value * 3)}")),
+    Value("tps", "", Form(lambda value: f"{value * 3000:.0f}")),
+)
+SEPARATORS = (
+    ("=", " "), (": ", ", "), (" ", ", "), (": ", " | "), ("=", ", "), (": ", " "), (" = ", ", "), (":", " "),
+    ("=", "\t"), (": ", "; "), (": ", " - "), (" ", "  "), (" : ", " , "),
+)  # fmt: skip
+BEHIND_COUNTER = (" ", ", ", " | ", ": ", " - ")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way to print a record in a line."""
+
+    name: str
+    head: str
+    values: tuple[Value, ...]
+    separators: tuple[str, str]
+
+    def log(self, count: int) -> Log:
+        """Return a log of so many lines, the first of step `FIRST`."""
+        log = Log(random.Random(self.name), "lines")
+        to_value, between = self.separators
+        for step in range(FIRST, FIRST + count * EVERY, EVERY):
+            texts = []
+            for value in self.values:
+                text = value.form.text(2 + 3 * exp(-step / 30_000) * log.draw.random())
+                texts.append(f"{value.name}{to_value}{text}")
+                if value.known_as:
+                    log.number(value.known_as, step, value.form, text)
+            log.lines.append(_printed(self.head, step) + between.join(texts))
+        return log
+
+
+def shapes(count: int, seed: int = 0) -> list[Shape]:
+    """Return that many shapes; each prefix meets each tag before any pair of both comes again.
+
+    Args:
+        count: How many.
+        seed: Of the draw of everything else.
+    """
+    draw = random.Random(seed)
+    heads = list(product(LINE_PREFIXES, TAGS))
+    draw.shuffle(heads)
+    drawn = (head for _ in range(1 + count // len(heads)) for head in heads)
+    return [_shape(number, *head, draw) for number, head in enumerate(islice(drawn, count))]
+
+
+def _shape(number: int, prefix: str, tag: str, draw: random.Random) -> Shape:
+    counter, separators = draw.choice(COUNTERS), draw.choice(SEPARATORS)
+    values = [draw.choice(LOSSES), draw.choice(RATES)]
+    for value in draw.sample(OTHERS, draw.randint(0, 5)):
+        if all(value.name != other.name for other in values):
+            values.append(value)
+    draw.shuffle(values)
+    head = prefix + tag + counter + draw.choice(BEHIND_COUNTER)
+    return Shape(
+        f"{number}: {head}{separators[0].join(('name', 'value'))}{separators[1]}", head, tuple(values), separators
+    )
+
+
+# --- what is read wrong ----------------------------------------------------------------------------------------------
 
 
 def misread(log: Log, run: Run) -> dict[str, str]:
@@ -600,7 +727,7 @@ def _are_steps(log: Log, read_at: Floats, steps: Floats) -> bool:
 def _are_equal(series: Series, values: Floats, notes: Sequence[str]) -> bool:
     in_percent = any(note.endswith("in percent") and series.logged_as in note for note in notes)
     found = _in_unit(series) * (0.01 if in_percent and "accuracy" in series.name else 1.0)
-    return np.allclose(found, values, rtol=1e-6, equal_nan=True)
+    return np.allclose(found, values, rtol=1e-9, equal_nan=True)
 
 
 def _in_unit(series: Series) -> Floats:
@@ -612,45 +739,3 @@ def _like(run: Run, name: str) -> Series | None:
     if name in run.series or role is None:
         return run.series.get(name)
     return next(run.with_role(role.quantity, phase="eval" if name.startswith("eval_") else "train"), None)
-
-
-def main() -> None:
-    """Draw the logs, read them, and print what is read wrong."""
-    parser = argparse.ArgumentParser(description="Read drawn logs and list what is read wrong.")
-    parser.add_argument("--logs", type=int, default=300, help="logs that are drawn")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
-    parser.add_argument("--kind", choices=list(KINDS), help="logs of this kind alone")
-    parser.add_argument("--show", type=int, help="the log of this number alone, and what it holds")
-    options = parser.parse_args()
-    noted, wrong_by, of_part = 0, Counter[str](), Counter[str]()
-    numbers = range(options.logs) if options.show is None else [options.show]
-    logs = {number: drawn_log(number, options.seed) for number in numbers}
-    with tempfile.TemporaryDirectory() as temporary:
-        for number, log in logs.items():
-            if options.kind not in (None, log.kind):
-                continue
-            path = Path(temporary) / f"run{log.suffix}"
-            path.write_text("\n".join([*log.lines, ""]), encoding="utf-8")
-            if options.show is not None:
-                print(*log.lines, *log.points.items(), sep="\n")
-            try:
-                run = read_run(path)
-                wrong, notes = misread(log, run), run.notes
-            except InputError as error:
-                wrong, notes = {"all": "refused"}, (str(error),)
-            parts = [log.kind, *(f"{log.kind}: {table} = {part}" for table, part in log.parts.items())]
-            of_part.update(parts)
-            noted += {*wrong.values()} == {NOTED}
-            if wrong:
-                wrong_by.update(parts)
-                shown = f" | NOTES {' / '.join(notes)}"[:160] if notes else ""
-                print(f"{number} {log.kind} {wrong} {log.parts}{shown}", flush=True)
-    for part, total in sorted(of_part.items(), key=lambda item: -wrong_by[item[0]] / item[1]):
-        if wrong_by[part]:
-            print(f"{wrong_by[part]:4d} of {total:4d}  {part}")
-    wrong_logs, count = (sum(counted[kind] for kind in KINDS) for counted in (wrong_by, of_part))
-    print(f"{wrong_logs} of {count} logs are misread; {noted} of them only as a note says")
-
-
-if __name__ == "__main__":
-    main()
