@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from benchmarks.faults.figures import keep, table
+from benchmarks.recorder.host_bound import host_bound
 from benchmarks.recorder.kills import kills
-from benchmarks.recorder.overhead import beside, host_bound, overhead
+from benchmarks.recorder.overhead import beside, overhead
 
 
 def main() -> None:
@@ -14,12 +16,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.recorder", description=__doc__)
     parser.add_argument("command", choices=["overhead", "host_bound", "kills", "faults"])
     parser.add_argument("--count", type=int, default=100, help="kills: trainings")
+    parser.add_argument("--against", type=Path, help="host_bound: the folder src of another build")
     parser.add_argument("--save", action="store_true", help="keep the figures for the pages")
     options = parser.parse_args()
     if options.command == "overhead":
         rows = overhead()
     elif options.command == "host_bound":
-        rows = host_bound()
+        if options.against is None:
+            parser.error("host_bound compares two builds: --against FOLDER, such as src of another worktree")
+        rows = host_bound(options.against)
     elif options.command == "kills":
         rows = kills(options.count)
     else:

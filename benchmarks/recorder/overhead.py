@@ -2,7 +2,6 @@
 
 Each pair of steps gives the difference of their times by the wall and of their time on the core; what the recorder's
 thread takes beside them is added to the latter. Memory is that of two processes, one of them with a recorder.
-Where a loop is bound by Python, its own work fills the time before each step, and the step alone is timed.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,12 +53,6 @@ class Size:
 
 
 SIZES = (Size(10, 64, 2, 8, 800), Size(100, 128, 4, 20, 100))
-HOST_BOUND = Size(1, 32, 1, 1, 400)
-"""A step whose time is that of Python's calls."""
-OWN_WORK = (10, 20)
-"""Milliseconds of Python's own work before each of these steps."""
-NUMBERS = 20_000
-"""Numbers that this work goes through: more than the caches of a core hold."""
 
 
 class Model(nn.Module):
@@ -133,33 +125,8 @@ def memory(size: Size, folder: Path) -> float:
     return recorded - bare
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """Pairs of bare and recorded steps.
-
-    Args:
-        bare: The times of the bare steps.
-        recorded: Those of the recorded ones.
-        beside: Seconds that the recorder's thread takes for a step.
-        size: Bytes of a recorded step.
-    """
-
-    bare: Sequence[Times]
-    recorded: Sequence[Times]
-    beside: float
-    size: float
-
-    def added(self, at: int) -> list[float]:
-        """Return what each recorded step took more, by the wall (0) or on the core (1)."""
-        return [other[at] - bare[at] for bare, other in zip(self.bare, self.recorded, strict=True)]
-
-    def step(self, at: int) -> float:
-        """Return what a bare step takes in the median, by the wall (0) or on the core (1)."""
-        return statistics.median(bare[at] for bare in self.bare)
-
-
-def paired(size: Size, folder: Path, work: Callable[[], None] = lambda: None) -> Paired:
-    """Make steps of each kind in turn, in an order that chance decides, with some work before each."""
+def measure(size: Size, folder: Path) -> dict[str, str]:
+    """Return the time of a step of each kind, in turn and in an order that chance decides."""
     torch.set_num_threads(1)
     bare, recorded = Loop(size, None), Loop(size, folder / str(size.milliseconds))
     generator = torch.Generator().manual_seed(0)
@@ -168,69 +135,26 @@ def paired(size: Size, folder: Path, work: Callable[[], None] = lambda: None) ->
     beside = 0.0
     for number in range(WARM_UP + size.steps):
         batch = torch.randint(0, VOCABULARY, (size.batch, TOKENS), generator=generator)
-        pairs.append({})
-        for name, loop in order.sample([("bare", bare), ("recorded", recorded)], 2):
-            work()
-            pairs[-1][name] = loop.step(batch)
+        kinds: list[tuple[str, Callable[[Tensor], Times]]] = [("bare", bare.step), ("recorded", recorded.step)]
+        order.shuffle(kinds)
+        pairs.append({name: step(batch) for name, step in kinds})
         if number == WARM_UP - 1:
             beside = time.process_time() - time.thread_time()
     beside = (time.process_time() - time.thread_time() - beside) / size.steps
     assert recorded.recorder is not None
     recorded.recorder.close()
     del pairs[:WARM_UP]
-    bytes_of_step = recorded.recorder.path.stat().st_size / size.steps
-    return Paired([one["bare"] for one in pairs], [one["recorded"] for one in pairs], beside, bytes_of_step)
-
-
-def measure(size: Size, folder: Path) -> dict[str, str]:
-    """Return the row of a size."""
-    found = paired(size, folder)
-    wall, core = found.step(0), found.step(1)
+    wall, core = (sorted(one["bare"][at] for one in pairs)[size.steps // 2] for at in (0, 1))
     return {
         "step, by the wall": f"{1e3 * wall:.1f} ms",
-        "overhead by the wall": _share(found.added(0), wall),
+        "overhead by the wall": _share([one["recorded"].wall - one["bare"].wall for one in pairs], wall),
         "step, on the core": f"{1e3 * core:.1f} ms",
-        "overhead on the core": _share(found.added(1), core),
-        "beside the loop": f"{found.beside / core:+.2%}",
+        "overhead on the core": _share([one["recorded"].core - one["bare"].core for one in pairs], core),
+        "beside the loop": f"{beside / core:+.2%}",
         "pairs": f"{size.steps}",
         "memory": f"{memory(size, folder) / 1e6:+.1f} MB",
-        "bytes of a step": f"{found.size:.0f}",
+        "bytes of a step": f"{recorded.recorder.path.stat().st_size / size.steps:.0f}",
     }
-
-
-def own_work(seconds: float) -> Callable[[], None]:
-    """Return work of Python that takes so long: it goes through numbers that lie far apart."""
-    numbers = {str(number): float(number) for number in range(NUMBERS)}
-    names = list(numbers)
-    random.Random(0).shuffle(names)  # noqa: S311 - no secret
-
-    def work(count: int) -> None:
-        for at in range(count):
-            name = names[at % NUMBERS]
-            numbers[name] = numbers[name] * 0.5 + 1
-
-    began = time.thread_time()
-    work(NUMBERS)
-    return partial(work, round(NUMBERS * seconds / (time.thread_time() - began)))
-
-
-def host_bound() -> Rows:
-    """Return what is added to a step of a loop that is bound by Python, in the median: a row for each length of it."""
-    rows = []
-    for milliseconds in OWN_WORK:
-        with tempfile.TemporaryDirectory() as folder:
-            found = paired(HOST_BOUND, Path(folder), own_work(milliseconds / 1e3))
-        added = statistics.median(found.added(1))
-        rows.append(
-            {
-                "Python's own work": f"{milliseconds} ms",
-                "step, on the core": f"{1e3 * found.step(1):.2f} ms",
-                "added to it": f"{1e6 * added:+.0f} µs",
-                "beside the loop": f"{1e6 * found.beside:+.0f} µs",
-                "of both times": f"{(added + found.beside) / (milliseconds / 1e3 + found.step(1)):+.2%}",
-            }
-        )
-    return rows
 
 
 def _share(differences: list[float], step: float) -> str:
