@@ -259,7 +259,8 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
         is_whole = series.role is not None and series.role.is_whole
         return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
     words = series.name.replace("_", " ").split()
-    is_named = any(len(word) > 2 for word in words) or series.role is not None
+    is_finite = bool(np.isfinite(series.value).all())
+    is_named = any(len(word) > 2 for word in words) or series.role is not None or not is_finite
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
     return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [NUMBERED.strip()]
 
