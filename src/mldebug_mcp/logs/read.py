@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
@@ -89,6 +90,8 @@ MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
 RECORD_NAME = "record"
 """What a step of a run is called whose lines count nothing."""
+MIN_TIMES_FULLER = 1.1
+"""Times the values of a metric that a fuller reading has. Chosen: a cut line or two are no reason to read anew."""
 MAX_ADDED_NAMES = 8
 """Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -139,6 +142,9 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     other = builder.build(str(file.path))
     if not run.series:
         return _with_words_of(run, other)
+    if _is_fuller(other, run):
+        note = "lines of other forms have more of its numbers: all are read by their places (guessed)"
+        return replace(_with_words_of(run, other), notes=(*other.notes, note))
     if _mixes_sets(run, other):
         note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
@@ -164,6 +170,7 @@ def _with_added(run: Run, other: Run) -> Run:
     if not added:
         return run
     renamed = {series.name for name in added for series in known[name]}
+    renamed |= {name for name, series in run.series.items() if _is_of_several_sets(series, added)}
     segments = (
         replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
         for segment in run.segments
@@ -197,6 +204,30 @@ def _has_all_of(run: Run, other: Run) -> bool:
         _is_constant(own) or any(np.array_equal(own.value, series.value) for series in other.series.values())
         for own in run.series.values()
     )
+
+
+def _is_fuller(other: Run, run: Run) -> bool:
+    """Say whether another reading has the course of all that moves in a run, and more values of some."""
+    moving = [series.value for series in run.series.values() if not _is_constant(series)]
+    found = [
+        max((len(series) for series in other.series.values() if _has_course_of(series.value, own)), default=0)
+        for own in moving
+    ]
+    more = [count / len(own) for count, own in zip(found, moving, strict=True)]
+    return bool(moving) and min(more) >= 1 and max(more) >= MIN_TIMES_FULLER
+
+
+def _has_course_of(values: Floats, own: Floats) -> bool:
+    """Say whether values come, in their order, among others."""
+    others = iter(values.tolist())
+    return all(any(value == other for other in others) for value in own.tolist())
+
+
+def _is_of_several_sets(series: Series, added: Mapping[str, Series]) -> bool:
+    """Say whether a metric holds, one after another, the values of several sets that are named apart now."""
+    last = series.name.rpartition(" ")[2]
+    parts = [other.value for name, other in added.items() if last in re.split(r"[ _]", name)]
+    return len(parts) > 1 and np.array_equal(np.sort(np.concatenate(parts)), np.sort(series.value))
 
 
 def _mixes_sets(run: Run, other: Run) -> bool:

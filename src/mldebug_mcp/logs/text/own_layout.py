@@ -152,8 +152,9 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     is_known = any(map(_tells, names)) or (names and _counts_by_name(read, counting))
     if len(records) < MIN_STEPS or not (is_known or _is_measured_evenly(records)):
         return False
+    bare = f"{NUMBERED}1" if any(map(is_loss, names)) else "loss"
     for unit, step, values in records:
-        builder.record({unit: step, **{"loss" if name == _BARE else name: value for name, value in values.items()}})
+        builder.record({unit: step, **{bare if name == _BARE else name: value for name, value in values.items()}})
     builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
     return True
 
@@ -190,7 +191,7 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
             continue
         spots = () if _is_header(line) else _spots_in(line)
         if spots and len(spots) <= MAX_NUMBERS_IN_LINE:
-            shape = " ".join("#".join([*(spot.before for spot in spots), ""]).lower().split())
+            shape = " ".join(" # ".join([*(spot.before for spot in spots), ""]).lower().split())
             yield _Line(shape, spots, " ".join(words for _, words in headings), columns, in_brackets)
         elif (legend := _LEGEND.match(line)) is not None and is_telling(legend["name"]):
             in_brackets = legend["name"]
@@ -332,6 +333,7 @@ def _unit_of(before: str) -> str:
 def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple[str, float, dict[str, float]]]:
     """Yield what each step has: the numbers of its line and of those below it that do not count."""
     unit, step, values = next(iter(counting.values())), None, dict[str, float]()
+    shared = _names_of_several_shapes(lines)
     for line in lines:
         spots, columns = line.spots, _columns_of(line)
         if line.shape in counting:
@@ -345,13 +347,32 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
                 for name, spot in zip(columns, spots, strict=False)
                 if name
             }
-            named = row if columns else _named(line.heading, spots, line.in_brackets)
+            named = row if columns else _in_set(line, _named(line.heading, spots, line.in_brackets), shared)
             values |= {
                 f"{NUMBERED}1" if name == _BARE and line.shape not in counting else name: number
                 for name, number in named.items()
             }
     if step is not None and values:
         yield unit, step, values
+
+
+def _names_of_several_shapes(lines: Sequence[_Line]) -> frozenset[str]:
+    """Return the names that lines of several shapes have: those of sets, each of which measures the same."""
+    by_shape = {line.shape: line for line in lines}
+    names = Counter(name for line in by_shape.values() for name in {_label(spot.before)[1] for spot in line.spots})
+    return frozenset(name for name, count in names.items() if name and count > 1)
+
+
+def _in_set(line: _Line, named: dict[str, float], shared: frozenset[str]) -> dict[str, float]:
+    """Return the numbers of a line; what several lines call alike is of the set that the first name begins with.
+
+    So "check bce 0.6, auc 0.7" is apart from "march bce 0.7, auc 0.6".
+    """
+    first = next((label for spot in line.spots if (label := _label(spot.before)[1])), "")
+    lead = first.rpartition(" ")[0]
+    if not lead or line.heading or role_of(lead) is not None:
+        return named
+    return {_whole_name(lead, name, 0, "") if name in shared else name: number for name, number in named.items()}
 
 
 def _columns_of(line: _Line) -> tuple[str, ...]:
