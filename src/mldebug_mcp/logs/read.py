@@ -26,6 +26,7 @@ from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import clean, counted, figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import MAX_TEXT_LINE, MAX_TEXT_LINES, RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
@@ -140,17 +141,19 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     if not read_own_layout(file.lines(), builder):
         return run
     other = builder.build(str(file.path))
-    if not run.series:
-        return _with_words_of(run, other)
+    return _with_layout(run, other) if run.series else _with_words_of(run, other)
+
+
+def _with_layout(run: Run, other: Run) -> Run:
+    """Return a run, or another reading of the same text where that is the better one, or what both hold."""
     if _is_fuller(other, run):
         note = "lines of other forms have more of its numbers: all are read by their places (guessed)"
         return replace(_with_words_of(run, other), notes=(*other.notes, note))
     if _mixes_sets(run, other):
         note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
-    if run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other):
-        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes))
-    return _with_added(run, other)
+    counts = run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other)
+    return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes)) if counts else _with_added(run, other)
 
 
 def _with_added(run: Run, other: Run) -> Run:

@@ -436,7 +436,7 @@ def _name_behind(spot: _Spot, label: str) -> str:
 
 
 def _with_unit(label: str, unit: str) -> str:
-    if label and unit == "memory" and label.split()[-1] not in ("mem", "memory", "rss"):
+    if label and unit == "memory" and label.rsplit(maxsplit=1)[-1] not in ("mem", "memory", "rss"):
         return f"{label} memory"
     return f"{label}_{unit}" if label and unit.lower() in SECONDS else label
 
