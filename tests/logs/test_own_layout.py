@@ -182,10 +182,10 @@ def test_bars_that_stand_alone_part_cells_and_a_cell_may_hold_several_numbers(tm
     assert run["cells changed in 200"].value[-1] == 12
 
 
-def test_a_list_in_brackets_keeps_the_whole_name_in_front_of_it(tmp_path: Path) -> None:
+def test_a_list_in_brackets_is_called_by_the_name_in_front_of_it_and_not_by_its_order(tmp_path: Path) -> None:
     block = "@{step} fit {loss:.4f} away {loss:.4f} (0.2)\n   grad, in->out: [{at}e-09 {at}e-05 {at}e-02]\n"
     run = read(tmp_path, "".join(block.format(step=90 * at, at=at, loss=3 - 0.2 * at) for at in STEPS))
-    assert [run[f"grad, in->out {part}"].value[-1] for part in (1, 2, 3)] == [12e-9, 12e-5, 12e-2]
+    assert [run[f"grad {part}"].value[-1] for part in (1, 2, 3)] == [12e-9, 12e-5, 12e-2]
 
 
 def test_sets_that_measure_the_same_stay_apart_though_one_name_leads_several_numbers(tmp_path: Path) -> None:

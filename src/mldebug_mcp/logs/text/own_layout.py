@@ -70,8 +70,10 @@ MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
 """A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
-_OPENS_LIST = regex(r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)\s{0,3}[:=]\s{0,3}\[\s{0,3}$")
-"""The name of a list in brackets, which is whole: "grad, in->out: [1e-9 ..."."""
+_OPENS_LIST = regex(
+    r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$"
+)
+"""The name of a list in brackets, without the order that it says: "grad, in->out: [1e-9 ..."."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
 _WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:/[^\W\d]\w*)?(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"(?:^|\s)\|(?=\s|$)|[;,\[\](){}<>]|/(?![^\W\d_])|(?<![^\W\d_])/|\s-+\s")
@@ -425,7 +427,9 @@ def _spots_by_name(spots: Sequence[_Spot], in_brackets: str) -> dict[str, list[_
         label = "" if spot.before.strip() == "]" else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
-        found.setdefault(_with_unit(label, spot.unit), []).append(spot)
+        name = _with_unit(label, spot.unit)
+        in_seconds = SECONDS.get(spot.unit.lower(), 1.0) if name == label else 1.0
+        found.setdefault(name, []).append(spot._replace(number=spot.number * in_seconds))
     return found
 
 
@@ -436,9 +440,11 @@ def _name_behind(spot: _Spot, label: str) -> str:
 
 
 def _with_unit(label: str, unit: str) -> str:
+    """Return a name with the unit of its number; seconds of what is not known are the number's, as in known forms."""
     if label and unit == "memory" and label.rsplit(maxsplit=1)[-1] not in ("mem", "memory", "rss"):
         return f"{label} memory"
-    return f"{label}_{unit}" if label and unit.lower() in SECONDS else label
+    timed = f"{label}_{unit}"
+    return timed if label and unit.lower() in SECONDS and role_of(timed) is not None else label
 
 
 def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
