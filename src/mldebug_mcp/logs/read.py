@@ -210,14 +210,13 @@ def _has_all_of(run: Run, other: Run) -> bool:
 
 
 def _is_fuller(other: Run, run: Run) -> bool:
-    """Say whether another reading has the course of all that moves in a run, and more values of some."""
-    moving = [series.value for series in run.series.values() if not _is_constant(series)]
+    """Say whether another reading has the course of all that moves in a run, and more values of the longest."""
+    moving = sorted((series.value for series in run.series.values() if not _is_constant(series)), key=len)
     found = [
         max((len(series) for series in other.series.values() if _has_course_of(series.value, own)), default=0)
         for own in moving
     ]
-    more = [count / len(own) for count, own in zip(found, moving, strict=True)]
-    return bool(moving) and min(more) >= 1 and max(more) >= MIN_TIMES_FULLER
+    return bool(found) and min(found) > 0 and found[-1] >= MIN_TIMES_FULLER * len(moving[-1])
 
 
 def _has_course_of(values: Floats, own: Floats) -> bool:
@@ -227,10 +226,13 @@ def _has_course_of(values: Floats, own: Floats) -> bool:
 
 
 def _is_of_several_sets(series: Series, added: Mapping[str, Series]) -> bool:
-    """Say whether a metric holds, one after another, the values of several sets that are named apart now."""
+    """Say whether a metric holds the values that several sets have at the same steps, and that are named apart now."""
     last = series.name.rpartition(" ")[2]
-    parts = [other.value for name, other in added.items() if last in re.split(r"[ _]", name)]
-    return len(parts) > 1 and np.array_equal(np.sort(np.concatenate(parts)), np.sort(series.value))
+    parts = [other for name, other in added.items() if last in re.split(r"[ _]", name)]
+    if len(parts) < 2:
+        return False
+    step, value = (np.concatenate([getattr(part, axis) for part in parts]) for axis in ("step", "value"))
+    return len(np.unique(step)) < len(step) and np.array_equal(np.sort(value), np.sort(series.value))
 
 
 def _mixes_sets(run: Run, other: Run) -> bool:

@@ -52,7 +52,7 @@ _NUMBER = regex(
 )
 _WHOLE = regex(r"/(?P<whole>\d+)(?![\d/]|[.,]\d)")
 """What a number is a share of: "532/600"."""
-_UNIT = regex(r"(?:[^\W\d_]{1,12}/[^\W\d_]{1,4}|[^\W\d_]{1,4})(?![^\W\d_])")
+_UNIT = regex(r"(?:[^\W\d_]{1,12}/[^\W\d_]{1,4}|[^\W\d_]{1,4}|\s{1,3}(?:secs?|seconds)(?=\s*;))(?![^\W\d_])")
 """A unit that is glued to a number, "114ms", "257img/s", or its name: "1.83ce"."""
 _SIZE = regex(r"\s?(?P<unit>[KMGT]i?B)(?![\w/])")
 """A size of memory behind a number."""
@@ -70,12 +70,10 @@ MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
 """A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
-_OPENS_LIST = regex(
-    r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$"
-)
+_OPENS_LIST = regex(r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$")
 """The name of a list in brackets, without the order that it says: "grad, in->out: [1e-9 ..."."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
-_WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:/[^\W\d]\w*)?(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
+_WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:/[^\W\d]\w*)*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
 _END_OF_PART = regex(r"(?:^|\s)\|(?=\s|$)|[;,\[\](){}<>]|/(?![^\W\d_])|(?<![^\W\d_])/|\s-+\s")
 """What parts a name from what stands before it."""
 _GROUP = regex(r"(?P<group>.*\S)(?::\s*|\s{2,})(?P<label>\S.*)")
@@ -244,10 +242,10 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
             spots[0], end = spots[0]._replace(number=number), found.end()  # "batches 31-60"
             continue
         start, end = end, found.end()
-        if spots and (whole := _WHOLE.match(line, end)) and number.is_integer() and 0 < float(whole["whole"]) >= number:
+        if spots and (whole := _WHOLE.match(line, end)) and "." not in text and 0 < float(whole["whole"]) >= number:
             number, text, end = number / float(whole["whole"]), SHARE, whole.end()
         elif glued := _UNIT.match(line, end):
-            unit, end = glued[0], glued.end()
+            unit, end = glued[0].strip(), glued.end()
         elif size := _SIZE.match(line, end):
             number, unit, end = number * GIB[size["unit"].lower()], "memory", size.end()
         elif text.endswith("%"):
@@ -349,7 +347,9 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
                 for name, spot in zip(columns, spots, strict=False)
                 if name
             }
-            named = row if columns else _in_set(line, _named(line.heading, spots, line.in_brackets), shared)
+            named = row if columns else _named(line.heading, spots, line.in_brackets)
+            if not columns and line.shape not in counting:
+                named = _in_set(line, named, shared)
             values |= {
                 f"{NUMBERED}1" if name == _BARE and line.shape not in counting else name: number
                 for name, number in named.items()
@@ -374,7 +374,8 @@ def _in_set(line: _Line, named: dict[str, float], shared: frozenset[str]) -> dic
     lead = first.rpartition(" ")[0]
     if not lead or line.heading or role_of(lead) is not None:
         return named
-    return {_whole_name(lead, name, 0, "") if name in shared else name: number for name, number in named.items()}
+    of_set = " ".join(_EVALUATED.get(word, word) for word in lead.lower().split())
+    return {f"{of_set} {name}" if name in shared else name: number for name, number in named.items()}
 
 
 def _columns_of(line: _Line) -> tuple[str, ...]:
@@ -420,16 +421,15 @@ def _spots_by_name(spots: Sequence[_Spot], in_brackets: str) -> dict[str, list[_
         if name := _name_behind(spot, new_label):
             found.setdefault(name, []).append(spot)
             continue
-        if "(" in spot.before and in_brackets_of_several[new_label] > 1 and last:
+        if new_label and last and "(" in spot.before and in_brackets_of_several[new_label] > 1:
             found.setdefault(f"{last} {new_label}", []).append(spot)  # "ann 0.9 (gap 2.0)  bob 0.8 (gap 1.8)"
             continue
         statistic = "std" if _SPREAD.search(spot.before) else STATISTICS.get(new_label.lower(), "")
-        label = "" if spot.before.strip() == "]" else label
+        label = "" if spot.before.strip() == "]" or ";" in spot.before else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
-        name = _with_unit(label, spot.unit)
-        in_seconds = SECONDS.get(spot.unit.lower(), 1.0) if name == label else 1.0
-        found.setdefault(name, []).append(spot._replace(number=spot.number * in_seconds))
+        in_seconds = spot._replace(number=spot.number * SECONDS.get(spot.unit.lower(), 1.0))
+        found.setdefault(_with_unit(label, spot.unit), []).append(in_seconds)
     return found
 
 
@@ -440,11 +440,10 @@ def _name_behind(spot: _Spot, label: str) -> str:
 
 
 def _with_unit(label: str, unit: str) -> str:
-    """Return a name with the unit of its number; seconds of what is not known are the number's, as in known forms."""
+    """Return a name with the unit that its number has: times are in seconds, as in known forms."""
     if label and unit == "memory" and label.rsplit(maxsplit=1)[-1] not in ("mem", "memory", "rss"):
         return f"{label} memory"
-    timed = f"{label}_{unit}"
-    return timed if label and unit.lower() in SECONDS and role_of(timed) is not None else label
+    return f"{label}_s" if label and unit.lower() in SECONDS else "s" if unit.lower() in SECONDS else label
 
 
 def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
@@ -471,7 +470,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
 @lru_cache(maxsize=4096)
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
-    text = _REMARK.sub("", before.rstrip(" \t:=")).strip(" \t:=([{<~>")
+    text = _REMARK.sub("", before.rpartition(";")[2].rstrip(" \t:=")).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
