@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,71 @@ def test_a_range_counts_by_its_end_and_a_size_of_memory_is_one(tmp_path: Path, c
     assert run["loss"].value[-1] == pytest.approx(0.6)
     assert run["memory"].value[-1] == 7
     assert run["memory"].step.tolist() == [30 * at for at in STEPS]
+
+
+def test_a_text_in_words_of_its_own_is_read_where_its_lines_count_evenly_and_are_measured(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(f"game {4 * at:2}  pay  {at}.25   q mean  {1000 * at:,}.5   td² {at * 7}.75\n" for at in STEPS),
+    )
+    assert run["q mean"].step.tolist() == [4 * at for at in STEPS]
+    assert run["q mean"].value.tolist() == [1000 * at + 0.5 for at in STEPS]
+    assert run["pay"].value[-1] == 12.25
+
+
+def test_bars_that_stand_alone_part_cells_and_a_cell_may_hold_several_numbers(tmp_path: Path) -> None:
+    rows = "".join(
+        f"| {1000 * at:<6,}| {3 - 0.2 * at:.3f} | {3.1 - 0.2 * at:.3f} | 0.{at + 10} | {at}.5 {at}.75 | {at} of 7,188\n"
+        for at in STEPS
+    )
+    run = read(tmp_path, f"| second stage\n|\n| upd | fit | held | |g| | |w| by cube | cells changed in 200\n{rows}")
+    assert run["loss"].step.tolist() == [1000 * at for at in STEPS]
+    assert run["loss"].value[-1] == pytest.approx(0.6)
+    assert run["eval_loss"].value[-1] == pytest.approx(0.7)
+    assert run["grad_norm"].value[-1] == 0.22
+    assert [run[f"|w| by cube {at}"].value[-1] for at in (1, 2)] == [12.5, 12.75]
+    assert run["cells changed in 200"].value[-1] == 12
+
+
+def test_a_list_in_brackets_is_called_by_the_name_in_front_of_it_and_not_by_its_order(tmp_path: Path) -> None:
+    block = "@{step} fit {loss:.4f} away {loss:.4f} (0.2)\n   grad, in->out: [{at}e-09 {at}e-05 {at}e-02]\n"
+    run = read(tmp_path, "".join(block.format(step=90 * at, at=at, loss=3 - 0.2 * at) for at in STEPS))
+    assert [run[f"grad {part}"].value[-1] for part in (1, 2, 3)] == [12e-9, 12e-5, 12e-2]
+
+
+def test_sets_that_measure_the_same_stay_apart_though_one_name_leads_several_numbers(tmp_path: Path) -> None:
+    lines = []
+    for at in STEPS:
+        lines += [f"lap {at}\n    fit   bce {3 - 0.2 * at:.3f}\n    check bce {3.1 - 0.2 * at:.3f}, auc 0.{70 + at}\n"]
+        lines += [f"    march bce {3 + at / 8:.3f}, auc 0.{60 - at}\n"] * (at % 2 == 0)
+    run = read(tmp_path, "".join(lines))
+    assert run["eval_auc"].value.tolist() == [(70 + at) / 100 for at in STEPS]
+    assert run["march auc"].value.tolist() == [(60 - at) / 100 for at in STEPS if at % 2 == 0]
+    assert "auc" not in run
+
+
+def test_a_count_of_something_else_than_steps_does_not_hide_records(tmp_path: Path) -> None:
+    line = "{step:4}  n={batch:<3} nce {loss:.3f}  (coin 3.47)  |  g {norm:.2f}\n"
+    run = read(
+        tmp_path,
+        "".join(
+            line.format(step=50 * at, batch=32 * 2 ** (at // 4), loss=3 - 0.2 * at, norm=1 + 1 / at) for at in STEPS
+        ),
+    )
+    assert run["loss"].step.tolist() == [50 * at for at in STEPS]
+    assert run["n"].value[-1] == 256
+
+
+def test_lines_with_a_remark_do_not_hide_those_without_and_nan_is_kept(tmp_path: Path) -> None:
+    lost = "step: {at} ce {loss:.3f} |dW| nan spread.min 0.0e+00 -> dropped ({count} so far)\n"
+    kept = "step: {at} ce {loss:.3f} |dW| 1.{at} spread.min 3.5e-01\n"
+    steps = range(10, 40)
+    run = read(
+        tmp_path,
+        "".join((lost if at % 2 else kept).format(at=at, loss=3 - at / 20, count=at // 2) for at in steps),
+    )
+    assert run["loss"].step.tolist() == list(steps)
+    assert [math.isnan(value) for value in run["|dW|"].value.tolist()] == [at % 2 == 1 for at in steps]
 
 
 @pytest.mark.parametrize("text", [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
@@ -25,6 +26,7 @@ from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import clean, counted, figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import MAX_TEXT_LINE, MAX_TEXT_LINES, RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
@@ -89,6 +91,8 @@ MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
 RECORD_NAME = "record"
 """What a step of a run is called whose lines count nothing."""
+MIN_TIMES_FULLER = 1.1
+"""Times the values of a metric that a fuller reading has. Chosen: a cut line or two are no reason to read anew."""
 MAX_ADDED_NAMES = 8
 """Names of such metrics that a note lists."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -137,14 +141,19 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     if not read_own_layout(file.lines(), builder):
         return run
     other = builder.build(str(file.path))
-    if not run.series:
-        return _with_words_of(run, other)
+    return _with_layout(run, other) if run.series else _with_words_of(run, other)
+
+
+def _with_layout(run: Run, other: Run) -> Run:
+    """Return a run, or another reading of the same text where that is the better one, or what both hold."""
+    if _is_fuller(other, run):
+        note = "lines of other forms have more of its numbers: all are read by their places (guessed)"
+        return replace(_with_words_of(run, other), notes=(*other.notes, note))
     if _mixes_sets(run, other):
         note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
         return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
-    if run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other):
-        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes))
-    return _with_added(run, other)
+    counts = run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other)
+    return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes)) if counts else _with_added(run, other)
 
 
 def _with_added(run: Run, other: Run) -> Run:
@@ -164,6 +173,7 @@ def _with_added(run: Run, other: Run) -> Run:
     if not added:
         return run
     renamed = {series.name for name in added for series in known[name]}
+    renamed |= {name for name, series in run.series.items() if _is_of_several_sets(series, added)}
     segments = (
         replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
         for segment in run.segments
@@ -197,6 +207,32 @@ def _has_all_of(run: Run, other: Run) -> bool:
         _is_constant(own) or any(np.array_equal(own.value, series.value) for series in other.series.values())
         for own in run.series.values()
     )
+
+
+def _is_fuller(other: Run, run: Run) -> bool:
+    """Say whether another reading has the course of all that moves in a run, and more values of the longest."""
+    moving = sorted((series.value for series in run.series.values() if not _is_constant(series)), key=len)
+    found = [
+        max((len(series) for series in other.series.values() if _has_course_of(series.value, own)), default=0)
+        for own in moving
+    ]
+    return bool(found) and min(found) > 0 and found[-1] >= MIN_TIMES_FULLER * len(moving[-1])
+
+
+def _has_course_of(values: Floats, own: Floats) -> bool:
+    """Say whether values come, in their order, among others."""
+    others = iter(values.tolist())
+    return all(any(value == other for other in others) for value in own.tolist())
+
+
+def _is_of_several_sets(series: Series, added: Mapping[str, Series]) -> bool:
+    """Say whether a metric holds the values that several sets have at the same steps, and that are named apart now."""
+    last = series.name.rpartition(" ")[2]
+    parts = [other for name, other in added.items() if last in re.split(r"[ _]", name)]
+    if len(parts) < 2:
+        return False
+    step, value = (np.concatenate([getattr(part, axis) for part in parts]) for axis in ("step", "value"))
+    return len(np.unique(step)) < len(step) and np.array_equal(np.sort(value), np.sort(series.value))
 
 
 def _mixes_sets(run: Run, other: Run) -> bool:
@@ -259,7 +295,8 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
         is_whole = series.role is not None and series.role.is_whole
         return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
     words = series.name.replace("_", " ").split()
-    is_named = any(len(word) > 2 for word in words) or series.role is not None
+    is_finite = bool(np.isfinite(series.value).all())
+    is_named = any(len(word) > 2 for word in words) or series.role is not None or not is_finite
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
     return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [NUMBERED.strip()]
 

@@ -1113,7 +1113,8 @@ def norms_around_clipping(columns: Columns) -> str | None:
     for after in of_gradient:
         words = parts[after]
         bare = words - _AFTER_CLIPPING
-        before = [name for name in of_gradient if name != after and parts[name] - _BEFORE_CLIPPING == bare]
+        others = [name for name in of_gradient if name != after]
+        before = others if len(others) == 1 else [name for name in others if parts[name] - _BEFORE_CLIPPING == bare]
         if bare == words or len(before) != 1 or not _never_above(columns[after], columns[before[0]]):
             continue
         (first,) = before

@@ -62,6 +62,8 @@ LEAST_PERCENTAGE = 10.0
 """Above this, what rises may be a percentage of right answers. Chosen by hand: losses begin below it."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
+LEAST_BARE_EVALUATIONS = 3
+"""... and of their evaluations, which are rarer; chosen by hand."""
 LEAST_OF_CLASSES = 1.0
 """The least first loss of a model that chooses between several classes. Chosen: one between two begins near 0.69."""
 _NO_LOSS_OF_ITS_OWN = regex(
@@ -266,7 +268,9 @@ def bare_phases(columns: Columns) -> str | None:
         return None
     found = {trained: "loss"} | ({} if evaluated is None or trained == UNNAMED else {evaluated: "eval_loss"})
     arrays = [columns[name].values() for name in found]
-    if any(len(array) < LEAST_BARE or not _is_measured_and_no_score(array) for array in arrays):
+    if len(arrays[0]) < LEAST_BARE or len(arrays[-1]) < LEAST_BARE_EVALUATIONS:
+        return None
+    if not all(map(_is_measured_and_no_score, arrays)):
         return None
     behind = {f"{name}_2": new.replace("loss", "accuracy") for name, new in found.items() if f"{name}_2" in columns}
     found |= behind if all(_is_rising_share(columns[name].values()) for name in behind) else {}

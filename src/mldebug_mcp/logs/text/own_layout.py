@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
@@ -26,6 +26,10 @@ MIN_LINES_OF_SHAPE = 4
 """Lines of one shape whose numbers are read. Chosen: fewer show no course, and a text may have three of anything."""
 MIN_STEPS = 5
 """Steps that a log of such lines has. Chosen: a list of files or of parameters counts on by chance over a few lines."""
+MIN_EVEN_STRIDES = 0.8
+"""Share of the steps that lie as far apart as most, where no name tells of training. Chosen: a log may end early."""
+MIN_MEASURED_COLUMNS = 2
+"""Columns of numbers with a decimal point that such a log has at least. Chosen: lists of layers or files count."""
 MAX_LINES = 200_000
 """Lines of a text that are looked at."""
 MAX_NUMBERS_IN_LINE = 60
@@ -48,8 +52,8 @@ _NUMBER = regex(
 )
 _WHOLE = regex(r"/(?P<whole>\d+)(?![\d/]|[.,]\d)")
 """What a number is a share of: "532/600"."""
-_UNIT = regex(r"[^\W\d_]{1,4}(?:/[^\W\d_]{1,4})?(?![^\W\d_])")
-"""A unit that is glued to a number: "114ms", "257img/s"."""
+_UNIT = regex(r"(?:[^\W\d_]{1,12}/[^\W\d_]{1,4}|[^\W\d_]{1,4}|\s{1,3}(?:secs?|seconds)(?=\s*;))(?![^\W\d_])")
+"""A unit that is glued to a number, "114ms", "257img/s", or its name: "1.83ce"."""
 _SIZE = regex(r"\s?(?P<unit>[KMGT]i?B)(?![\w/])")
 """A size of memory behind a number."""
 _RANGES = ("-", "..", "–")
@@ -66,9 +70,11 @@ MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
 """A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
+_OPENS_LIST = regex(r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$")
+"""The name of a list in brackets, without the order that it says: "grad, in->out: [1e-9 ..."."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
-_WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
-_END_OF_PART = regex(r"[|;,/\[\](){}<>]|\s-+\s")
+_WORD_OF_NAME = regex(r"[^\W\d][\w.'-]*(?:/[^\W\d]\w*)*(?:\([\w ,]{0,20}\))?|[|‖∇][^\W\d][\w|‖]*")
+_END_OF_PART = regex(r"(?:^|\s)\|(?=\s|$)|[;,\[\](){}<>]|/(?![^\W\d_])|(?<![^\W\d_])/|\s-+\s")
 """What parts a name from what stands before it."""
 _GROUP = regex(r"(?P<group>.*\S)(?::\s*|\s{2,})(?P<label>\S.*)")
 """A name that goes for all numbers behind it, and that of the first one: "grad      head 4.95   body 0.1"."""
@@ -78,6 +84,10 @@ _HEADING = regex(r"\s*[-=*#>.]*\s*(?P<words>[^\W\d][\w-]*(?: [\w-]+){0,2})\s*[-=
 _NUMBERED_HEADING = regex(r"(?P<words>[^\W\d_]{3,20}[-_ ]?\d{1,2})\s{0,3}:?")
 """An indented line of a set that has a number, "site2": it heads those below."""
 _BETWEEN_CELLS = regex(r"\s*[,;\t|]\s*")
+_BAR = regex(r"(?:^|\s)\|(?=\s|$)")
+"""A bar that stands alone between cells; others belong to names: "| step | |g| | lr*|g| |"."""
+MAX_SHARE_OF_NUMBERS_IN_HEADER = 0.5
+"""Share of the cells between bars that may have a number where they are names: "changed in 200"."""
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
 _TRAINED = frozenset({"tr", "trn", "train", "training", "fit", "seen"})
@@ -139,12 +149,30 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
         return False
     records = list(_records(_with_sets(read), counting))
     names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(NUMBERED)}
-    if len(records) < MIN_STEPS or not (any(map(_tells, names)) or (names and _counts_by_name(read, counting))):
+    is_known = any(map(_tells, names)) or (names and _counts_by_name(read, counting))
+    if len(records) < MIN_STEPS or not (is_known or _is_measured_evenly(records)):
         return False
+    bare = f"{NUMBERED}1" if any(map(is_loss, names)) else "loss"
     for unit, step, values in records:
-        builder.record({unit: step, **{"loss" if name == _BARE else name: value for name, value in values.items()}})
+        builder.record({unit: step, **{bare if name == _BARE else name: value for name, value in values.items()}})
     builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
     return True
+
+
+def _is_measured_evenly(records: Sequence[tuple[str, float, dict[str, float]]]) -> bool:
+    """Say whether steps lie evenly and several named numbers with decimals move, in whatever words."""
+    strides = Counter(later[1] - earlier[1] for earlier, later in pairwise(records))
+    columns: dict[str, list[float]] = {}
+    for name, number in (named for _, _, values in records for named in values.items()):
+        if not name.startswith(NUMBERED):
+            columns.setdefault(name, []).append(number)
+    measured = [
+        numbers
+        for numbers in columns.values()
+        if len(numbers) >= MIN_STEPS and len(set(numbers)) > 1 and not all(map(float.is_integer, numbers))
+    ]
+    is_even = strides.most_common(1)[0][1] >= MIN_EVEN_STRIDES * (len(records) - 1)
+    return is_even and len(measured) >= MIN_MEASURED_COLUMNS
 
 
 def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
@@ -161,9 +189,9 @@ def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
         if indent and (heading := _NUMBERED_HEADING.fullmatch(line.strip())) and not _is_count(heading["words"]):
             headings.append((indent, heading["words"]))
             continue
-        spots = _spots_in(line)
+        spots = () if _is_header(line) else _spots_in(line)
         if spots and len(spots) <= MAX_NUMBERS_IN_LINE:
-            shape = " ".join("#".join([*(spot.before for spot in spots), ""]).lower().split())
+            shape = " ".join(" # ".join([*(spot.before for spot in spots), ""]).lower().split())
             yield _Line(shape, spots, " ".join(words for _, words in headings), columns, in_brackets)
         elif (legend := _LEGEND.match(line)) is not None and is_telling(legend["name"]):
             in_brackets = legend["name"]
@@ -179,8 +207,19 @@ def _is_count(words: str) -> bool:
 
 def _columns_in(line: str) -> tuple[str, ...]:
     """Return the names that stand in a row, parted by commas, semicolons, tabs or bars; () for other text."""
-    cells = tuple(_BETWEEN_CELLS.split(line.strip(" |")))
+    cells = _cells_between_bars(line) or tuple(_BETWEEN_CELLS.split(line.strip(" |")))
     return cells if len(cells) >= MIN_COLUMNS and all(map(_WORD_OF_NAME.search, cells)) else ()
+
+
+def _cells_between_bars(line: str) -> tuple[str, ...]:
+    cells = tuple(cell.strip() for cell in _BAR.split(line) if cell.strip())
+    return cells if len(cells) >= MIN_COLUMNS else ()
+
+
+def _is_header(line: str) -> bool:
+    """Say whether a line between bars names its cells, though a name or two has a number."""
+    numbered = [_NUMBER.search(cell) is not None for cell in _cells_between_bars(line)]
+    return bool(numbered) and sum(numbered) < MAX_SHARE_OF_NUMBERS_IN_HEADER * len(numbered) and _columns_in(line) != ()
 
 
 def _spots_in(line: str) -> tuple[_Spot, ...]:
@@ -203,10 +242,10 @@ def _spots_in(line: str) -> tuple[_Spot, ...]:
             spots[0], end = spots[0]._replace(number=number), found.end()  # "batches 31-60"
             continue
         start, end = end, found.end()
-        if spots and (whole := _WHOLE.match(line, end)) and number.is_integer() and 0 < float(whole["whole"]) >= number:
+        if spots and (whole := _WHOLE.match(line, end)) and "." not in text and 0 < float(whole["whole"]) >= number:
             number, text, end = number / float(whole["whole"]), SHARE, whole.end()
         elif glued := _UNIT.match(line, end):
-            unit, end = glued[0], glued.end()
+            unit, end = glued[0].strip(), glued.end()
         elif size := _SIZE.match(line, end):
             number, unit, end = number * GIB[size["unit"].lower()], "memory", size.end()
         elif text.endswith("%"):
@@ -294,17 +333,23 @@ def _unit_of(before: str) -> str:
 def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple[str, float, dict[str, float]]]:
     """Yield what each step has: the numbers of its line and of those below it that do not count."""
     unit, step, values = next(iter(counting.values())), None, dict[str, float]()
+    shared = _names_of_several_shapes(lines)
     for line in lines:
-        spots, columns = line.spots, line.columns
-        is_row = len(columns) == len(spots) and not any(map(_WORD_OF_NAME.search, (spot.before for spot in spots)))
+        spots, columns = line.spots, _columns_of(line)
         if line.shape in counting:
             if step is not None and spots[0].number != step:
                 yield unit, step, values
                 values = {}
             step, spots, columns = spots[0].number, spots[1:], columns[1:]
         if step is not None:
-            row = {_whole_name("", name, 0, spot.text): spot.number for name, spot in zip(columns, spots, strict=False)}
-            named = row if is_row else _named(line.heading, spots, line.in_brackets)
+            row = {
+                _whole_name("", name, 0, spot.text): spot.number
+                for name, spot in zip(columns, spots, strict=False)
+                if name
+            }
+            named = row if columns else _named(line.heading, spots, line.in_brackets)
+            if not columns and line.shape not in counting:
+                named = _in_set(line, named, shared)
             values |= {
                 f"{NUMBERED}1" if name == _BARE and line.shape not in counting else name: number
                 for name, number in named.items()
@@ -313,26 +358,97 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
         yield unit, step, values
 
 
-def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
-    """Return the numbers of a line by name; one that has no words of its own is the next one of the name before."""
+def _names_of_several_shapes(lines: Sequence[_Line]) -> frozenset[str]:
+    """Return the names that lines of several shapes have: those of sets, each of which measures the same."""
+    by_shape = {line.shape: line for line in lines}
+    names = Counter(name for line in by_shape.values() for name in {_label(spot.before)[1] for spot in line.spots})
+    return frozenset(name for name, count in names.items() if name and count > 1)
+
+
+def _in_set(line: _Line, named: dict[str, float], shared: frozenset[str]) -> dict[str, float]:
+    """Return the numbers of a line; what several lines call alike is of the set that the first name begins with.
+
+    So "check bce 0.6, auc 0.7" is apart from "march bce 0.7, auc 0.6".
+    """
+    first = next((label for spot in line.spots if (label := _label(spot.before)[1])), "")
+    lead = first.rpartition(" ")[0]
+    if not lead or line.heading or role_of(lead) is not None:
+        return named
+    of_set = " ".join(_EVALUATED.get(word, word) for word in lead.lower().split())
+    return {f"{of_set} {name}" if name in shared else name: number for name, number in named.items()}
+
+
+def _columns_of(line: _Line) -> tuple[str, ...]:
+    """Return the name above each number of a row of cells; () where numbers have words of their own.
+
+    Further numbers of a cell are numbered, and the whole behind an "of" has no name.
+    """
+    if not line.columns or any(
+        word not in _JOINS for spot in line.spots for word in _WORD_OF_NAME.findall(spot.before)
+    ):
+        return ()
+    if len(line.columns) == len(line.spots):
+        return line.columns
+    starts = -1 if line.spots[0].before.lstrip().startswith("|") else 0
+    cells = list(accumulate((len(_BAR.findall(spot.before)) for spot in line.spots), initial=starts))[1:]
+    if cells[-1] != len(line.columns) - 1:
+        return ()
+    counts = Counter(cells[place] for place, spot in enumerate(line.spots) if spot.before.strip() not in _JOINS)
+    names, numbers = [], Counter[int]()
+    for cell, spot in zip(cells, line.spots, strict=True):
+        is_whole = spot.before.strip() in _JOINS
+        numbers[cell] += not is_whole
+        numbered = f"{line.columns[cell]} {numbers[cell]}" if counts[cell] > 1 else line.columns[cell]
+        names.append("" if is_whole else numbered)
+    return tuple(names)
+
+
+def _spots_by_name(spots: Sequence[_Spot], in_brackets: str) -> dict[str, list[_Spot]]:
+    """Return the numbers of a line by the words that name them; "" for those without.
+
+    One that has no words of its own is the next one of the name before.
+    """
     found: dict[str, list[_Spot]] = {}
     group = label = last = ""
+    in_brackets_of_several = Counter(_label(spot.before)[1] for spot in spots if "(" in spot.before)
     for spot in spots:
         new_group, new_label = _label(spot.before)
-        if in_brackets and not new_label and spot.before.strip() == "[":
+        if listed := _OPENS_LIST.search(spot.before):
+            group, new_label = "", listed["name"]
+        elif in_brackets and not new_label and spot.before.strip() == "[":
             new_label = in_brackets
         group = new_group or (group if not _ENDS_GROUP.search(spot.before) else "")
-        if name := spot.behind or (spot.unit if "/" in spot.unit else new_label if new_label in _JOINS else ""):
+        if name := _name_behind(spot, new_label):
             found.setdefault(name, []).append(spot)
             continue
+        if new_label and last and "(" in spot.before and in_brackets_of_several[new_label] > 1:
+            found.setdefault(f"{last} {new_label}", []).append(spot)  # "ann 0.9 (gap 2.0)  bob 0.8 (gap 1.8)"
+            continue
         statistic = "std" if _SPREAD.search(spot.before) else STATISTICS.get(new_label.lower(), "")
-        label = "" if spot.before.strip() == "]" else label
+        label = "" if spot.before.strip() == "]" or ";" in spot.before else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
-        if label and spot.unit == "memory" and label.split()[-1] not in ("mem", "memory", "rss"):
-            found.setdefault(f"{label} memory", []).append(spot)
-            continue
-        found.setdefault(f"{label}_{spot.unit}" if label and spot.unit.lower() in SECONDS else label, []).append(spot)
+        in_seconds = spot._replace(number=spot.number * SECONDS.get(spot.unit.lower(), 1.0))
+        found.setdefault(_with_unit(label, spot.unit), []).append(in_seconds)
+    return found
+
+
+def _name_behind(spot: _Spot, label: str) -> str:
+    """Return the name that stands behind a number: in brackets, or glued to it; so is an "of" before a whole."""
+    is_name = "/" in spot.unit or is_telling(spot.unit) or is_loss(spot.unit)
+    return spot.behind or (spot.unit if is_name else label if label in _JOINS else "")
+
+
+def _with_unit(label: str, unit: str) -> str:
+    """Return a name with the unit that its number has: times are in seconds, as in known forms."""
+    if label and unit == "memory" and label.rsplit(maxsplit=1)[-1] not in ("mem", "memory", "rss"):
+        return f"{label} memory"
+    return f"{label}_s" if label and unit.lower() in SECONDS else "s" if unit.lower() in SECONDS else label
+
+
+def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, float]:
+    """Return the numbers of a line by name; several of one name are numbered."""
+    found = _spots_by_name(spots, in_brackets)
     values: dict[str, float] = {}
     unnamed = found.pop("", []) if not heading else []
     has_loss = any(map(is_loss, found))
@@ -354,7 +470,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
 @lru_cache(maxsize=4096)
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
-    text = _REMARK.sub("", before.rstrip(" \t:=")).strip(" \t:=([{<~>")
+    text = _REMARK.sub("", before.rpartition(";")[2].rstrip(" \t:=")).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
