@@ -61,7 +61,7 @@ PRINTED = {
         },
     ),
     "mushroom_rl": Printed("epoch", r"Epoch (\d+) ", {"J": r"J: (\S+)", "R": r"R: (\S+)$"}),
-    "pomegranate": Printed("step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "Time": r"Time: (\S+)s$"}),
+    "pomegranate": Printed("step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "step_time": r"Time: (\S+)s$"}),
     "opennmt": Printed(
         "step",
         r"Step (\d+)/",

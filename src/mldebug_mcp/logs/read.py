@@ -174,18 +174,14 @@ def _with_added(run: Run, other: Run) -> Run:
         return run
     renamed = {series.name for name in added for series in known[name]}
     renamed |= {name for name, series in run.series.items() if _is_of_several_sets(series, added)}
-    segments = (
-        replace(segment, series={name: series for name, series in segment.series.items() if name not in renamed})
-        for segment in run.segments
-    )
-    kept = {name: series for name, series in run.series.items() if name not in renamed}
+
+    def kept(series: Mapping[str, Series]) -> dict[str, Series]:
+        return {name: curve for name, curve in series.items() if name not in renamed}
+
+    segments = tuple(replace(segment, series=kept(segment.series)) for segment in run.segments)
     names = ", ".join(shorten(name, MAX_LOG_NAME) for name in list(added)[:MAX_ADDED_NAMES])
-    return replace(
-        run,
-        series={**kept, **added},
-        segments=tuple(segment.with_series(added, whole=len(run.segments) == 1) for segment in segments),
-        notes=(*run.notes, f"named by the words in front of their numbers (guessed): {names}"),
-    )
+    note = f"named by the words in front of their numbers (guessed): {names}"
+    return replace(run, series=kept(run.series), segments=segments).with_series(added, note)
 
 
 def _with_words_of(run: Run, other: Run) -> Run:
@@ -478,15 +474,11 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
     ]
     names = ", ".join(shorten(file.name, MAX_LOG_NAME) for file in texts)
     note = f"{names}: {counted(len(added), 'figure')} at the end of the run, and {counted(len(words), 'line')} of words"
-    whole = len(run.segments) == 1
     return replace(
         run,
-        series={**run.series, **added},
         settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
-        segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
         text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
-        notes=(*run.notes, note),
-    )
+    ).with_series(added, note)
 
 
 def _lines_of(file: Path) -> list[str]:
@@ -513,13 +505,7 @@ def _with_ranks(run: Run, group: Sequence[tuple[str, Run]], numbers: Mapping[str
             }
     if not added:
         return run
-    whole = len(run.segments) == 1
-    return replace(
-        run,
-        series={**run.series, **added},
-        segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
-        notes=(*run.notes, f"the {COMPARED_IN_WORDS} of {len({rank for rank, _ in ranks})} ranks are compared"),
-    )
+    return run.with_series(added, f"the {COMPARED_IN_WORDS} of {len({rank for rank, _ in ranks})} ranks are compared")
 
 
 def _first_failure_first(run: Run, ranks: RankSummary, place: RunFolder) -> Run:

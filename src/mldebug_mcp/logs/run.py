@@ -500,6 +500,12 @@ class Run:
         """Return a number from the configuration, or None if it is not there or not a number."""
         return self.settings.number(name)
 
+    def with_series(self, added: Mapping[str, Series], note: str) -> Run:
+        """Return it with more series, in its segments too, and a note on them."""
+        whole = len(self.segments) == 1
+        segments = tuple(segment.with_series(added, whole=whole) for segment in self.segments)
+        return replace(self, series={**self.series, **added}, segments=segments, notes=(*self.notes, note))
+
     def parts(self) -> tuple[Run, ...]:
         """Return one run per segment, each to be judged by itself."""
         if len(self.segments) < 2:

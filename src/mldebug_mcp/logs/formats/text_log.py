@@ -296,6 +296,13 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     text.end()
 
 
+def read_lines(lines: Iterable[str], builder: RunBuilder) -> None:
+    """Read lines that stood inside of another form."""
+    text = Text(builder)
+    text.take_lines(lines)
+    text.end()
+
+
 def follow(file: LogFile, builder: RunBuilder) -> Text:
     """Return what reads the text as it grows."""
     del file

@@ -49,11 +49,9 @@ class WrappedTextReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read the lines as text; what is not an object is one by itself."""
-        from mldebug_mcp.logs.formats.text_log import Text
+        from mldebug_mcp.logs.formats.text_log import read_lines
 
-        text = Text(builder)
-        text.take_lines(_unwrapped(file.lines()))
-        text.end()
+        read_lines(_unwrapped(file.lines()), builder)
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -208,11 +206,9 @@ class MllogReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read the lines with the mark, and the others as text."""
-        from mldebug_mcp.logs.formats.text_log import Text  # its many shapes of lines take long to load
+        from mldebug_mcp.logs.formats.text_log import read_lines  # its many shapes of lines take long to load
 
-        text = Text(builder)
-        text.take_lines(_plain(file.lines(), builder))
-        text.end()
+        read_lines(_plain(file.lines(), builder), builder)
 
 
 def _plain(lines: Iterator[str], builder: RunBuilder) -> Iterator[str]:

@@ -37,12 +37,7 @@ _AUXILIARY_LOSS = regex(
     r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
     re.IGNORECASE,
 )
-_HELD_OUT = (
-    *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
-    *("te", "tst", "va", "ho"),
-)
 _TESTS = ("test", "te", "tst")
-_TRAINED = ("train", "training", "tr", "trn")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -294,17 +289,16 @@ def accuracies_by_phase(columns: Columns) -> str | None:
     loss = called(columns, "loss")
     if not loss or called(columns, "accuracy", "eval_accuracy") or float(columns[loss].values()[0]) < LEAST_OF_CLASSES:
         return None
-    evaluated = {word: name for name in columns if (word := name.lower()) in _HELD_OUT}
-    trained = [name for name in columns if name.lower() in _TRAINED]
-    scores = [columns[name].values() for name in (*trained, *evaluated.values())]
+    trained, evaluated = ([name for name in columns if phase_alone(name) == phase] for phase in ("train", "eval"))
+    scores = [columns[name].values() for name in (*trained, *evaluated)]
     if len(trained) != 1 or not evaluated or not all(map(_is_rising_share, scores)):
         return None
     rename(columns, trained[0], "accuracy")
-    for word, name in evaluated.items():
-        measured = "test_accuracy" if word in _TESTS else "eval_accuracy"
+    for name in evaluated:
+        measured = "test_accuracy" if name.lower() in _TESTS else "eval_accuracy"
         if not called(columns, measured):
             rename(columns, name, measured)
-    return f"{trained[0]!r} and {', '.join(map(repr, evaluated.values()))} are read as accuracies: they rise (guessed)"
+    return f"{trained[0]!r} and {', '.join(map(repr, evaluated))} are read as accuracies: they rise (guessed)"
 
 
 def _is_rising_share(values: Floats) -> bool:

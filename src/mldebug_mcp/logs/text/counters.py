@@ -140,9 +140,6 @@ _BEFORE_EPOCH = regex(
     r"^\s{0,8}[\[(]\s{0,8}(?P<step>\d{1,9})\s?/\s?(?P<total>\d{2,9})\s?[\])]\s{0,4}[\[(|,-]?\s{0,4}\|"
 )
 """A number of many in front of an epoch, whose place a separator took: "[ 40/360] epoch 3 loss: 0.2"."""
-_BEFORE_EPISODE = regex(
-    r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE, needs="episode"
-)
 _EPOCH_COMMA_BATCH = regex(
     r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE, needs=("[", "(")
 )
@@ -156,7 +153,6 @@ _WENET = regex(
 _OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)", needs="/")
 _GLOBAL = regex(rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE)
 _ESPNET = regex(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
-_SHORT = regex(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TIMM = regex(r"train: \d+ \[", re.IGNORECASE)
 _TORCHTUNE = regex(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
@@ -186,7 +182,7 @@ _PASS = regex(
 )
 """A heading of nothing but a pass over the data: "--- pass 7"."""
 _AT_BEGINNING = (
-    _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH,
+    _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _ESPNET, _WENET, _OF_RUN, _EPOCH_COMMA_BATCH,
     _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD, _PASS, _IN_BRACKETS,
 )  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)

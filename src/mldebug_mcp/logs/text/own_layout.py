@@ -18,7 +18,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.lexicon import GIB, SECONDS, STATISTICS
+from mldebug_mcp.logs.names.lexicon import GIB, PHASES, SECONDS, STATISTICS
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
@@ -90,13 +90,11 @@ MAX_SHARE_OF_NUMBERS_IN_HEADER = 0.5
 """Share of the cells between bars that may have a number where they are names: "changed in 200"."""
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
-_TRAINED = frozenset({"tr", "trn", "train", "training", "fit", "seen"})
-_EVALUATED = {
-    "te": "test", "tst": "test", "test": "test", "va": "val", "val": "val", "valid": "val", "validation": "val",
-    "dev": "val", "held": "val", "heldout": "val", "held-out": "val", "kept-out": "val", "ho": "val", "check": "val",
-    "tune": "val", "eval": "val", "unseen": "val", "hidden": "val",
-}  # fmt: skip
-"""Words of a phase that stand alone, each with the one that names are understood with."""
+_SETS = {
+    **dict.fromkeys(("fit", "seen"), "train"),
+    **dict.fromkeys(("held", "held-out", "kept-out", "check", "tune", "hidden"), "eval"),
+}
+"""Words besides those of phases that stand alone for the rows of training or of others."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
 _OF_SENTENCES = frozenset(
     {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took", "out"}
@@ -290,12 +288,12 @@ def _with_sets(lines: Sequence[_Line]) -> list[_Line]:
     below: dict[str, set[str]] = {}
     for line in lines:
         below.setdefault(line.heading, set()).add(line.shape)
-    evaluated = [shapes for heading, shapes in below.items() if heading.lower() in _EVALUATED]
-    if not evaluated or all(heading.lower() not in _TRAINED for heading in below):
+    evaluated = [shapes for heading, shapes in below.items() if _phase(heading) not in ("", "train")]
+    if not evaluated or all(_phase(heading) != "train" for heading in below):
         return list(lines)
     measured = set.union(*evaluated)
     sets = {heading for heading, shapes in below.items() if heading and shapes <= measured}
-    sets -= {heading for heading in sets if heading.lower() in _EVALUATED or heading.lower() in _TRAINED}
+    sets -= set(filter(_phase, sets))
     return [line._replace(heading=f"val {line.heading}") if line.heading in sets else line for line in lines]
 
 
@@ -309,7 +307,7 @@ _OF_CLOCKS = frozenset({"d", "h", "m", "s", "ms", "min", "sec"})
 
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
-    words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _is_phase(word)]
+    words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _phase(word)]
     named = words and (
         canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS
     )
@@ -321,8 +319,11 @@ def _is_counter(spot: _Spot) -> bool:
     )
 
 
-def _is_phase(word: str) -> bool:
-    return word.lower() in _TRAINED or word.lower() in _EVALUATED
+def _phase(word: str) -> str:
+    """Return the phase that a word stands for, "train", "val" or "test", as names are understood with it; else ""."""
+    low = word.lower()
+    known = PHASES.get(low) or _SETS.get(low, "")
+    return known if known != "eval" else "test" if low in ("te", "tst", "test") else "val"
 
 
 def _unit_of(before: str) -> str:
@@ -456,7 +457,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
         if name.rpartition(" ")[2].lower() in _OF_SENTENCES:
             continue
         for place, spot in enumerate(those):
-            is_score = has_loss and not heading and name.lower() in _EVALUATED and not spot.text.endswith("%")
+            is_score = has_loss and not heading and _phase(name) in ("val", "test") and not spot.text.endswith("%")
             whole = name.lower() if is_score else _whole_name(heading, name, place, spot.text)
             if place == 0 and len(those) >= MIN_LISTED and not whole.endswith(" loss"):
                 whole = f"{whole} 1"
@@ -481,9 +482,9 @@ def _label(before: str) -> tuple[str, str]:
 def _whole_name(heading: str, label: str, place: int, text: str) -> str:
     """Return the name of a number; a phase alone is its loss, and the share behind it its accuracy."""
     words = f"{heading} {label}".split()
-    phase = next(filter(_is_phase, words), "")
+    phase = next(filter(_phase, words), "")
     measured = " ".join(word for word in words if word is not phase)
-    known = "train" if phase.lower() in _TRAINED else _EVALUATED.get(phase.lower(), "")
+    known = _phase(phase)
     if phase and not (measured and (role_of(measured) is not None or is_telling(measured))):
         is_share = text.endswith("%") or (place > 0 and text.startswith(("0.", "1.0")))
         is_loss_of_phase = place == 0 and len(measured.split()) <= MAX_WORDS_OF_SET

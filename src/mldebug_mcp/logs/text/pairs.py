@@ -739,15 +739,6 @@ def _of_kaldi(found: re.Match[str]) -> str:
     return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
 
 
-def _each_named(found: re.Match[str]) -> str:
-    """Name each of several values behind one name; as they are where names and values are not as many."""
-    names, values = found["names"].split("/"), found["values"].split("/")
-    if len(names) != len(values) or all(map(names_phase, map(str.strip, names))):
-        return found[0]
-    each = zip(names, values, strict=True)
-    return ", ".join(f"{found['name']}_{name.strip()}={value.strip()}" for name, value in each)
-
-
 def _of_parts(losses: re.Match[str]) -> str:
     """Name a loss and its parts."""
     parts = "".join(f", loss_{at}={part.strip()}" for at, part in enumerate(losses["parts"].split("+"), start=1))
@@ -949,10 +940,6 @@ _FORMS = (
           rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
           rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*"
           rf"(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})"),
-    # As many names in brackets as values, all apart by strokes: "ratio[min/mean/max]=0.9/1.0/1.1".
-    _Form("/", _each_named,
-          r"(?<![\w./-])(?P<name>[A-Za-z]\w{0,30}) ?[\[(](?P<names>[A-Za-z]\w{0,20}(?: ?/ ?[A-Za-z]\w{0,20}){1,5})[\])]"
-          rf" ?[=:]? ?(?P<values>{NUMBER}(?: ?/ ?{NUMBER}){{1,5}})(?![\w.]| ?/)"),
     # How a value was measured, in brackets in front of it: "fit (drop .25 on) 4.469, dev (off) 4.414".
     _Form(") ", "",
           r"(?<=[a-z]) \((?:(?:drop\w{0,4} |aug\w{0,10} |noise )?(?:on|off)"
@@ -1047,7 +1034,12 @@ def _ranks_in_brackets(line: str) -> str:
         lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}",
         line,
     )
-    for found in reversed(_lists_of_ranks(line)):
+    return _in_brackets(line, _lists_of_ranks(line))
+
+
+def _in_brackets(line: str, lists: Sequence[re.Match[str]]) -> str:
+    """Return a line with lists behind their names written as "name=[0.5, 0.7]"."""
+    for found in reversed(lists):
         inside = ", ".join(_BETWEEN.split(found["listed"]))
         line = f"{line[: found.start()]}{found['name']}=[{inside}]{line[found.end() :]}"
     return line
@@ -1114,10 +1106,7 @@ def _group_written_out(line: str) -> str:
         return f"{headed['indent']}{named}"
     if (found := _named_below(line)) is not None:
         return f"{found['indent']}{found['name']}={found['number']}"
-    for found in reversed(_lists_of_line(line)):
-        inside = ", ".join(_BETWEEN.split(found["listed"]))
-        line = f"{line[: found.start()]}{found['name']}=[{inside}]{line[found.end() :]}"
-    return line
+    return _in_brackets(line, _lists_of_line(line))
 
 
 _PART = r"[A-Za-z][\w@.%+-]{0,20}"
