@@ -97,8 +97,9 @@ def _has_values(values: Floats) -> bool:
     return len(values) > 0
 
 
-def _share(values: Floats) -> bool:
-    return bool(np.all((values >= 0) & (values <= 100)))
+def _is_within(values: Floats, most: float = 100.0) -> bool:
+    """Say whether values lie between zero and a bound, by default as shares of one or percentages do."""
+    return float(values.min()) >= 0 and float(values.max()) <= most
 
 
 def _positive(values: Floats) -> bool:
@@ -164,26 +165,26 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     "kl loss": _Meaning("kl"),
     **dict.fromkeys(
         ("at cap", "capped", "cap hit", "hit cap", "cap frac", "at limit", "at max", "maxed"),
-        _Meaning("completions/clipped_ratio", _share),
+        _Meaning("completions/clipped_ratio", _is_within),
     ),
     **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
     **dict.fromkeys(("v", "v pred", "v hat", "baseline"), _Meaning("value", _is_no_count)),
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
     **dict.fromkeys(
         ("clip", "clip%", "clip %", "clip frac", "outside", "frac outside", "ratio outside"),
-        _Meaning("clip_ratio", _share),
+        _Meaning("clip_ratio", _is_within),
     ),
-    **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
-    **dict.fromkeys(("dead groups", "zero groups", "flat groups"), _Meaning("frac_reward_zero_std", _share)),
+    **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _is_within)),
+    **dict.fromkeys(("dead groups", "zero groups", "flat groups"), _Meaning("frac_reward_zero_std", _is_within)),
     **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
     "ratio min": _Meaning("policy_ratio_min", _positive),
     "ratio max": _Meaning("policy_ratio_max", _positive),
     "adv": _Meaning("advantages"),
     **dict.fromkeys(("td", "td huber", "td mse", "v mse", "v huber"), _Meaning("value_loss")),
     **dict.fromkeys(("surr", "surrogate"), _Meaning("policy_loss")),
-    "clip high": _Meaning("clip_ratio/high_mean", _share),
-    "clip low": _Meaning("clip_ratio/low_mean", _share),
-    "is clipped": _Meaning("clip_ratio/mean", _share),
+    "clip high": _Meaning("clip_ratio/high_mean", _is_within),
+    "clip low": _Meaning("clip_ratio/low_mean", _is_within),
+    "is clipped": _Meaning("clip_ratio/mean", _is_within),
 }
 _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
@@ -196,7 +197,7 @@ _OF_PAIRS: Mapping[str, _Meaning] = {
     "r+": _Meaning("rewards/chosen"),
     "r-": _Meaning("rewards/rejected"),
     **dict.fromkeys(("δr", "dr", "r margin", "r gap", "implicit margin"), _Meaning("rewards/margins")),
-    **dict.fromkeys(("acc", "implicit acc", "dpo acc"), _Meaning("rewards/accuracies", _share)),
+    **dict.fromkeys(("acc", "implicit acc", "dpo acc"), _Meaning("rewards/accuracies", _is_within)),
 }
 _OF_OPPONENTS: Mapping[str, _Meaning] = {
     **dict.fromkeys(("critic", "disc", "dl", "gan d", "d gan"), _Meaning("discriminator_loss")),
@@ -559,7 +560,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
             continue
         values, taken = columns[name].finite(), called(columns, role.name)
-        if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
+        if not taken and len(values) and _is_within(values, 1.0):
             rename(columns, name, role.name)
             notes.append(f"{name!r} is read as {role.name}, a share")
     return "; ".join(notes) or None
@@ -1046,14 +1047,10 @@ def _is_share(values: Floats) -> bool:
     """Say whether values are shares of one or percentages that are not all the same."""
     return (
         len(values) > 0
-        and _is_within(values, 100)
+        and _is_within(values)
         and float(np.ptp(values)) > 0
         and bool(np.any(values != np.floor(values)))
     )
-
-
-def _is_within(values: Floats, most: float) -> bool:
-    return float(values.min()) >= 0 and float(values.max()) <= most
 
 
 # The learning rate and the norm of the gradients.
