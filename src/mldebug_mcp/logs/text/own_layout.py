@@ -293,7 +293,7 @@ def _with_sets(lines: Sequence[_Line]) -> list[_Line]:
         return list(lines)
     measured = set.union(*evaluated)
     sets = {heading for heading, shapes in below.items() if heading and shapes <= measured}
-    sets -= set(filter(_phase, sets))
+    sets -= {heading for heading in sets if _phase(heading)}
     return [line._replace(heading=f"val {line.heading}") if line.heading in sets else line for line in lines]
 
 
