@@ -34,7 +34,7 @@ class Printed(NamedTuple):
 
 PRINTED = {
     "boltzmann_machine": Printed(
-        "step", r"Iteration (\d+),", {"pseudo-likelihood": r"pseudo-likelihood = ([^,]+),", "time": r"time = (\S+)s$"}
+        "step", r"Iteration (\d+),", {"pseudo-likelihood": r"pseudo-likelihood = ([^,]+),", "step_time": r"time = (\S+)s$"}
     ),
     "deepctr_torch": Printed(
         "epoch",

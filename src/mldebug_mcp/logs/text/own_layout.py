@@ -27,7 +27,7 @@ MIN_LINES_OF_SHAPE = 4
 MIN_STEPS = 5
 """Steps that a log of such lines has. Chosen: a list of files or of parameters counts on by chance over a few lines."""
 MIN_EVEN_STRIDES = 0.8
-"""Share of the steps that lie as far apart as most, where no name tells of training. Chosen: a log may end early."""
+"""Share of the steps that lie as far apart as most, where no name is one of training. Chosen: a log may end early."""
 MIN_MEASURED_COLUMNS = 2
 """Columns of numbers with a decimal point that such a log has at least. Chosen: lists of layers or files count."""
 MAX_LINES = 200_000
@@ -101,6 +101,8 @@ _OF_SENTENCES = frozenset(
 )
 """Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")
+_ENDS_UNIT = regex(r"\s{0,3}(?:[^\s;][^;]{0,20})?;\s*")
+"""A semicolon behind a number and its unit: "88 tok/s; 5 sec". Between others stand names: "1;loss;2.5"."""
 _LEVEL_OF_DEBUGGING = "DEBUG"
 """Stands in lines that libraries print at that level: they hold no metrics."""
 _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
@@ -360,7 +362,7 @@ def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple
 
 
 def _names_of_several_shapes(lines: Sequence[_Line]) -> frozenset[str]:
-    """Return the names that lines of several shapes have: those of sets, each of which measures the same."""
+    """Return the names that lines of several shapes have: sets that measure the same."""
     by_shape = {line.shape: line for line in lines}
     names = Counter(name for line in by_shape.values() for name in {_label(spot.before)[1] for spot in line.spots})
     return frozenset(name for name, count in names.items() if name and count > 1)
@@ -375,7 +377,7 @@ def _in_set(line: _Line, named: dict[str, float], shared: frozenset[str]) -> dic
     lead = first.rpartition(" ")[0]
     if not lead or line.heading or role_of(lead) is not None:
         return named
-    of_set = " ".join(_EVALUATED.get(word, word) for word in lead.lower().split())
+    of_set = " ".join(_phase(word) or word for word in lead.lower().split())
     return {f"{of_set} {name}" if name in shared else name: number for name, number in named.items()}
 
 
@@ -426,7 +428,7 @@ def _spots_by_name(spots: Sequence[_Spot], in_brackets: str) -> dict[str, list[_
             found.setdefault(f"{last} {new_label}", []).append(spot)  # "ann 0.9 (gap 2.0)  bob 0.8 (gap 1.8)"
             continue
         statistic = "std" if _SPREAD.search(spot.before) else STATISTICS.get(new_label.lower(), "")
-        label = "" if spot.before.strip() == "]" or ";" in spot.before else label
+        label = "" if spot.before.strip() == "]" or _ENDS_UNIT.fullmatch(spot.before) else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
         in_seconds = spot._replace(number=spot.number * SECONDS.get(spot.unit.lower(), 1.0))
@@ -471,7 +473,8 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
 @lru_cache(maxsize=4096)
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
-    text = _REMARK.sub("", before.rpartition(";")[2].rstrip(" \t:=")).strip(" \t:=([{<~>")
+    own = "" if _ENDS_UNIT.fullmatch(before) else before
+    text = _REMARK.sub("", own.rstrip(" \t:=")).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
