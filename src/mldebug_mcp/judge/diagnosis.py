@@ -589,7 +589,7 @@ def _evidence_from_no_result(run: Run) -> list[CauseEvidence]:
     if not names_nothing(run):
         return []
     reason = "no loss, score or reward was found"
-    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
+    healthy, unknown = (catalogue().prior(name, run.kind) for name in NO_FAULTS)
     return [
         CauseEvidence(SOUND, -NO_RESULT_BITS, reason, "log"),
         CauseEvidence(OTHER, math.log2(healthy / unknown), reason, "log"),

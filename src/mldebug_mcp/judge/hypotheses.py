@@ -51,7 +51,7 @@ from mldebug_mcp.judge.ranking import (
 from mldebug_mcp.judge.what_to_log import MIN_SEPARATED_PROBABILITY as WHAT_TO_LOG_LEADING
 from mldebug_mcp.judge.what_to_log import metrics_that_split
 from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
-from mldebug_mcp.knowledge.catalogue import counts
+from mldebug_mcp.knowledge.catalogue import Frequency, Link, counts
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State, Tie
@@ -554,19 +554,23 @@ def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
 def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
     effects: Mapping[str, Mapping[str, float]] = probe_effects() if probed else {}
     chance = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
+    known = catalogue()
+    links: dict[str, list[Link]] = {cause: [] for cause in known.causes}
+    for link in known.links:
+        if link.word and (link.quotes or numbers.counted(link.cause, link.outcome)):
+            links[link.cause].append(link)
     return tuple(
         Candidate(
-            cause.id,
-            cause.prior_for(kind),
-            numbers.shown_by(cause.id, chance)
+            cause,
+            known.prior(cause, kind),
+            numbers.shown_by(cause, chance)
             | {
-                effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
-                for effect in cause.effects
-                if effect.quotes or numbers.counted(cause.id, effect.symptom)
+                link.outcome: numbers.frequency(cause, link.outcome, Frequency(link.word).share)
+                for link in links[cause]
             }
-            | dict(effects.get(cause.id, {})),
+            | dict(effects.get(cause, {})),
         )
-        for cause in catalogue().causes.values()
+        for cause in known.causes
     )
 
 
@@ -609,7 +613,7 @@ def _hypothesis(
     states: Mapping[State, Collection[str]],
     unusual: Sequence[str],
 ) -> Hypothesis:
-    cause, absent = known.causes[item.id], states[State.ABSENT]
+    absent = states[State.ABSENT]
     supporting = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     speaking = sorted(supporting & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
@@ -625,6 +629,7 @@ def _hypothesis(
     )
     if item.probability < MIN_LEADING_PROBABILITY:
         return short
+    cause = known.causes[item.id]  # of few: the others are not loaded
     # The log was searched for errors and has none: that check has been made.
     searched = NO_ERROR in absent and UNKNOWN_ERROR not in states[State.PRESENT]
     fitting = [

@@ -96,7 +96,7 @@ def digest_of_sources(folder: Path) -> str:
 
 
 def to_lines(made: Catalogue) -> str:
-    """Return a catalogue as lines: the links with how many entries there are of each kind, then a line for each.
+    """Return a catalogue as lines: its tables with how many entries there are of each kind, then a line for each.
 
     The line of an entry is its id, a space and its fields as JSON, so that an answer parses those that it needs.
     """
@@ -110,7 +110,7 @@ def to_lines(made: Catalogue) -> str:
         [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
     )
     links = [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links]
-    lines = [_dumps([links, [len(entries) for entries in kinds]])]
+    lines = [_dumps([links, made.priors, made.relations, [len(entries) for entries in kinds]])]
     lines += [f"{entry['id']} {_dumps(entry)}" for entries in kinds for entry in entries]
     return "".join(f"{line}\n" for line in lines)
 
@@ -126,7 +126,7 @@ def from_lines(text: bytes) -> Catalogue:
         ValueError: it is not such text.
     """
     first, *lines = text.split(b"\n")
-    links, counted = json.loads(first)
+    links, priors, relations, counted = json.loads(first)
     if lines.pop() or len(lines) != sum(counted):
         raise ValueError("the catalogue is cut")
     rows = iter(lines)
@@ -138,7 +138,7 @@ def from_lines(text: bytes) -> Catalogue:
         Link(cause, outcome, word, tuple(cited), tuple(counts) if counts else None)
         for cause, outcome, word, cited, counts in links
     ]
-    return Catalogue(causes, quotes, sources, menus, made)
+    return Catalogue(causes, quotes, sources, menus, made, priors, relations)
 
 
 class _Entries(Mapping[str, EntryT]):
