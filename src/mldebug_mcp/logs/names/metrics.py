@@ -444,7 +444,7 @@ def evaluated_set(values: Mapping[str, object]) -> str:
                 return phase
             if phase == "eval" and _NAME_OF_SET.fullmatch(value) and _SET.fullmatch(key):
                 return value
-        if isinstance(value, Mapping) and key in ENVELOPES and (inside := evaluated_set(value)):
+        if key in ENVELOPES and isinstance(value, Mapping) and (inside := evaluated_set(value)):
             return inside
     return ""
 
@@ -481,6 +481,7 @@ def is_long(fields: Iterable[str]) -> bool:
     return not names.isdisjoint(_METRIC) and not names.isdisjoint(_VALUE)
 
 
+@lru_cache(maxsize=4096)
 def _bare(field: str) -> str:
     return field.lower().replace("_", "").replace(".", "")
 
