@@ -40,12 +40,15 @@ from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 
 
 _SIGNS: Mapping[str, tuple[frozenset[str], re.Pattern[str]]] = {
-    "boosting": (frozenset({"max depth"}), regex(r"(?i)xgb|lightgbm|\blgbm|catboost|gradient_?boost|\bgbdt\b")),
+    "boosting": (
+        frozenset({"max depth"}),
+        regex(r"(?i)xgb|lightgbm|\blgbm|catboost|gradient_?boost|\bgbdt\b", needs=("xgb", "gbm", "boost", "gbdt")),
+    ),
     "linear": (
         frozenset({"NNZs"}),
-        regex(r"(?i)\bsgd_?(?:classifier|regressor)|linear_?sv[cr]\b"),
+        regex(r"(?i)\bsgd_?(?:classifier|regressor)|linear_?sv[cr]\b", needs=("sgd", "linear")),
     ),
-    "clusters": (frozenset({"inertia", "ewa inertia", "mean batch inertia"}), regex(r"(?i)k-?_?means")),
+    "clusters": (frozenset({"inertia", "ewa inertia", "mean batch inertia"}), regex(r"(?i)k-?_?means", needs="means")),
 }
 """By learner: metrics that only it logs, and names of its models."""
 _NAME_MODELS = ("model", "model_type", "model_name", "estimator", "classifier", "regressor", "algorithm", "booster")

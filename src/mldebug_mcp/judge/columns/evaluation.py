@@ -961,7 +961,9 @@ _OF_QUANTILE = regex(
     r"(?![\d.])",
     re.IGNORECASE,
 )
-_QUANTILE = regex(r"(?:target_)?quantile(?:_level)?|(?:pinball|quantile)_(?:tau|alpha|q)")
+_QUANTILE = regex(
+    r"(?:target_)?quantile(?:_level)?|(?:pinball|quantile)_(?:tau|alpha|q)", needs=("quantile", "pinball")
+)
 """Settings that give the quantile of a loss."""
 EXTREME_QUANTILE = 0.2
 """How far from the median a quantile is that has another side. Chosen."""
@@ -1339,7 +1341,9 @@ def _asked_alike(run: Run) -> tuple[str, str]:
 
 _OF_TRAINING = regex(r"train", re.IGNORECASE)
 _TRAINING_ROWS = regex(
-    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)", re.IGNORECASE
+    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)",
+    re.IGNORECASE,
+    needs="train",
 )
 """What an evaluation of training rows is called."""
 AS_NEAR = 0.25

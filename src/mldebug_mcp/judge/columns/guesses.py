@@ -361,7 +361,9 @@ _ANSWERS_ALONE = regex(
     needs=("_only", "mask_"),
 )
 """What a flag is called that leaves all but answers out of the loss."""
-_PROMPTS_TOO = regex(r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE)
+_PROMPTS_TOO = regex(
+    r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE, needs="_on_"
+)
 """What a flag is called by which prompts count in the loss as well."""
 _LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
 _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)

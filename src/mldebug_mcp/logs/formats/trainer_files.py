@@ -27,7 +27,7 @@ from mldebug_mcp.logs.numbers import parse_number, to_number
 if TYPE_CHECKING:
     import zipfile
 
-_HISTORY = regex(r'"log_history"\s*:\s*\[')
+_HISTORY = regex(r'"log_history"\s*:\s*\[', needs='"log_history"')
 _ENDLESS = 2**63 - 1
 """Epochs of a run that is planned by its steps, of data without a length: Python's sys.maxsize."""
 _SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")

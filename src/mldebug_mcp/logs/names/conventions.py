@@ -78,7 +78,9 @@ _OF_CATBOOST_ALONE = frozenset({"eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
 """What HistGradientBoosting of scikit-learn prints for each iteration."""
-_ERROR_OF_ATOMS = regex(r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$")
+_ERROR_OF_ATOMS = regex(
+    r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$", needs=("rmse_", "mae_")
+)
 """The errors of energies, forces and dipoles that MACE prints."""
 _BETWEEN_RUN_AND_METRIC = (" - ", " | ", ": ")
 """What stands there in the columns of an export with several runs side by side."""

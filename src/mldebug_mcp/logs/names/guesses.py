@@ -440,7 +440,7 @@ _SIDES = {
 }
 """What the two answers of a pair are called, besides chosen and rejected."""
 _LOGPS = regex(r"(?:^|[^a-z])(?:lp|logps?|log_?probs?|ll)(?:[^a-z]|$)", re.IGNORECASE)
-_LAST_WORD = regex(r"(?P<before>.*[^a-z])(?P<word>[a-z]+)", re.IGNORECASE)
+_LAST_WORD = regex(rf"(?P<before>.*[^a-z])(?P<word>{'|'.join(_SIDES)})", re.IGNORECASE | re.ASCII, needs=tuple(_SIDES))
 
 
 def sides_of_pairs(columns: Columns) -> str | None:
@@ -448,9 +448,9 @@ def sides_of_pairs(columns: Columns) -> str | None:
     notes = []
     for name in list(columns):
         found = _LAST_WORD.fullmatch(name)
-        side = _SIDES.get(found["word"].lower()) if found else None
-        if found is None or side is None or _LOGPS.search(found["before"]) is None:
+        if found is None or _LOGPS.search(found["before"]) is None:
             continue
+        side = _SIDES[found["word"].lower()]
         other = next((each for each in columns if each.lower() == f"{found['before']}{side}".lower()), "")
         for column, new in ((name, "logps/chosen"), (other, "logps/rejected")) if other else ():
             meant = _in_phase(column, new)

@@ -872,12 +872,12 @@ _ROWS_OF_UPDATE = regex(
 def _sides_in_prose(lines: Sequence[str]) -> dict[str, object]:
     """Return the mean tokens of prompts and of answers that lines of prose give, where both are given, and the rows."""
     found: dict[str, object] = {}
-    for line in lines:
-        if (rows := _ROWS_OF_UPDATE.search(line)) is not None:
-            found.setdefault("batch_size", int(rows["behind"] or rows["before"]))
-        for side in _SIDE.finditer(line) if _IS_MEAN.search(line) else ():
-            found.setdefault("prompt_tokens" if side["prompt"] else "answer_tokens", float(side["number"]))
-    return found if {"prompt_tokens", "answer_tokens"} <= found.keys() else {}
+    for side in (side for line in lines if _IS_MEAN.search(line) for side in _SIDE.finditer(line)):
+        found.setdefault("prompt_tokens" if side["prompt"] else "answer_tokens", float(side["number"]))
+    if found.keys() < {"prompt_tokens", "answer_tokens"}:
+        return {}
+    rows = next(filter(None, map(_ROWS_OF_UPDATE.search, lines)), None)
+    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"]), **found}
 
 
 def _goes_on(line: str) -> bool:
