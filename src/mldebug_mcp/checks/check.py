@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import field
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
 
 import numpy as np
@@ -331,8 +331,8 @@ def symptoms(subject: Subject = "run") -> Mapping[str, Symptom]:
     """Return every symptom of a subject by id, sorted by id; its modules are imported on the first call."""
     if subject not in _FOUND:
         package = import_module(f"mldebug_mcp.checks.{subject}")
-        for module in iter_modules(package.__path__):
-            import_module(f"{package.__name__}.{module.name}")
+        for file in sorted(Path(package.__path__[0]).glob("[!_]*.py")):
+            import_module(f"{package.__name__}.{file.stem}")
         _FOUND[subject] = dict(sorted(_REGISTERED[subject].items()))
     return _FOUND[subject]
 

@@ -33,7 +33,6 @@ from mldebug_mcp.judge.causes import (
     of_learner,
     with_fitting_fixes,
 )
-from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.columns.facts import ONE_RANK, column_facts, evidence_from_columns, with_reasons
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
@@ -92,6 +91,7 @@ from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.checkpoints import checkpoints_of
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import (
@@ -107,7 +107,7 @@ from mldebug_mcp.models import (
     Update,
 )
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND, Glance
-from mldebug_mcp.models.diagnosis import DerivedFact
+from mldebug_mcp.models.diagnosis import CheckpointChoice, DerivedFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
@@ -315,7 +315,7 @@ def diagnose(
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
-        checkpoint=checkpoint_choice(run),
+        checkpoint=_checkpoint_to_keep(run),
         script=script_facts,
         tried=[*verdicts(tried).values(), *still_open(tried)],
         notes=[
@@ -328,6 +328,14 @@ def diagnose(
             *([f"script: {note}" for note in script.notes] if script else []),
         ],
     )
+
+
+def _checkpoint_to_keep(run: Run) -> CheckpointChoice | None:
+    if not run.folder or not checkpoints_of(run):
+        return None
+    from mldebug_mcp.judge.checkpoints import checkpoint_choice
+
+    return checkpoint_choice(run)
 
 
 def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:

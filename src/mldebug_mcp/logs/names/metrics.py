@@ -320,6 +320,9 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
     of_ranks = {len(value) for key, value in values.items() if isinstance(value, list) and is_of_ranks(key)}
     for key, value in values.items():
         name = f"{prefix}{key}"
+        if isinstance(value, float):
+            yield name, value
+            continue
         if isinstance(value, Mapping):
             if depth < MAX_RECORD_DEPTH:
                 yield from numbers_in(value, prefix if key in ENVELOPES else f"{name}/", depth + 1)

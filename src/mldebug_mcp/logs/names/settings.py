@@ -99,7 +99,7 @@ def words_of(part: str) -> list[str]:
         if lower.isdigit() and found:
             found[-1] += lower
             continue
-        found += SYNONYMS.get(lower) or SYNONYMS.get(_singular(lower)) or (_singular(lower),)
+        found += SYNONYMS.get(lower) or SYNONYMS.get(singular := _singular(lower)) or (singular,)
     return found
 
 

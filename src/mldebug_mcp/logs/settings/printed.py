@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -187,6 +186,8 @@ def settings_in_command(text: str) -> dict[str, object]:
 
     A variable of the shell stands for the plain value that a line assigns to it.
     """
+    import shlex
+
     joined = re.sub(r"\\\s*\n", " ", text[:100_000])
     values = dict(_ASSIGNED_IN_SHELL.findall(joined))
     if values:
