@@ -384,7 +384,21 @@ _CLOCKS = regex(
 )
 _OF_DATA = regex(
     r"(?:^|[_/ (])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random|persistence|naive|climatology)"
-    r"(?:[_/ ()]|$)"
+    r"(?:[_/ ()]|$)",
+    needs=(
+        "entropy",
+        "floor",
+        "baseline",
+        "chance",
+        "bayes",
+        "oracle",
+        "major",
+        "prior",
+        "rand",
+        "persist",
+        "naive",
+        "clim",
+    ),
 )
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
 _OF_INPUTS = regex(r"[_/ ](?:noisy|inputs?|mix(?:ture)?|unprocessed|degraded|bicubic)(?=[_/ ]|$)")

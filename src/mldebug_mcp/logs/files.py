@@ -366,7 +366,10 @@ _NOT_LOGS = frozenset(
 )  # fmt: skip
 
 
-_STATES = regex(r"(?:experiment_state|basic-variant-state|searcher-state|search_gen_state)-.{1,80}\.json")
+_STATES = regex(
+    r"(?:experiment_state|basic-variant-state|searcher-state|search_gen_state)-.{1,80}\.json",
+    needs=("_state-", "-state-"),
+)
 """What Ray Tune keeps of an experiment to go on with it."""
 _NO_TEXT = (
     ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",

@@ -364,7 +364,7 @@ _COUNTED = regex(
     r"(?:frac(?:tion)?|share|ratio|pct)",
     needs=("frac", "share", "ratio", "pct"),
 )
-_TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
+_TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?", needs="tokens")
 
 
 @symptom(

@@ -1413,6 +1413,7 @@ _AGAIN = regex(
     r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
     r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2|same[_ ](?:rows|data|samples|examples|set))",
     re.IGNORECASE,
+    needs=("re", "again", "twice", "second", "2nd", "pass", "run", "take", "round", "same"),
 )
 """What the name of an evaluation holds that was made again."""
 _OF_OTHER_WEIGHTS = regex(

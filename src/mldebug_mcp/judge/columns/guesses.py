@@ -427,7 +427,9 @@ def both_sides_count(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-_PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
+_PARTS_OF_ROWS = regex(
+    r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE, needs=("column", "feature", "field")
+)
 """Settings that name what rows consist of."""
 
 
@@ -450,7 +452,11 @@ def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
 
 
 _PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
-_HOLDS_PROMPTS = regex(r"prompt|instruct|chat|conversation|messages|system|context_tokens", re.IGNORECASE)
+_HOLDS_PROMPTS = regex(
+    r"prompt|instruct|chat|conversation|messages|system|context_tokens",
+    re.IGNORECASE,
+    needs=("prompt", "instruct", "chat", "conversation", "messages", "system", "context_tokens"),
+)
 """Settings of rows that hold more than answers."""
 MAX_APART_FROM_ANSWERS = 1.25
 """Times by which a loss on answers and another measure of them differ. Chosen: means of rows and of tokens."""

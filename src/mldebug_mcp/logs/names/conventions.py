@@ -86,7 +86,10 @@ _BETWEEN_RUN_AND_METRIC = (" - ", " | ", ": ")
 """What stands there in the columns of an export with several runs side by side."""
 _BOUNDS = ("__MIN", "__MAX")
 """How W&B ends the names of the bounds of a chart's bucket, which are no metrics."""
-_DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+_DETECTOR_LOSS = regex(
+    r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss",
+    needs=("box_", "iou_", "obj_", "cls_", "dfl_", "seg_", "pose_", "rle_", "angle_"),
+)
 """What Ultralytics calls the parts of a detector's loss."""
 
 

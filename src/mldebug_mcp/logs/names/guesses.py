@@ -626,7 +626,7 @@ _MARKS_OF_EVALUATION = frozenset({"t", "v"})
 _KNOWN = (
     lexicon.CONCEPTS | lexicon.SOFT | lexicon.SPOILERS | lexicon.PARTS_OF_A_LOSS | lexicon.PARTS_OF_A_MODEL
 ) - _MARKS_OF_EVALUATION
-_SUM = regex(r"[ELJ]\w{0,8}(?:\+[ELJ]\w{0,8}){1,5}")
+_SUM = regex(r"[ELJ]\w{0,8}(?:\+[ELJ]\w{0,8}){1,5}", needs="+")
 _MAY_BE = LOSSES | {
     Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR, Quantity.ERROR_RATE, Quantity.KL,
 }  # fmt: skip

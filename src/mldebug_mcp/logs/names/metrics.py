@@ -511,6 +511,8 @@ def as_the_trainer_means(numbers: Mapping[str, float]) -> dict[str, float]:
     """
     if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
         return {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+    if "eval_runtime" not in numbers:
+        return dict(numbers)
     return {name_in_record(name, numbers): value for name, value in numbers.items()}
 
 

@@ -414,7 +414,7 @@ LEAST_ONCE = 2
 LEAST_ARGUMENTS = 5
 """... and keys of a list of arguments whose form tells that it is one: Megatron's dots, a Namespace."""
 
-_CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
+_CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)", needs="(")
 _CALL_OF_ARGUMENTS = regex(r"Namespace|Arg|Config|Param|Setting|Option")
 _LOGGER = regex(
     r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)(?:\s(?:INFO|DEBUG|WARNING)\s-(?=\s))?"
@@ -859,7 +859,7 @@ _SIDE = regex(
     re.IGNORECASE,
 )
 """How long the prompts and the answers of rows are on average: "user side .... 37.9 tok (mean)", "mean bot 10.3"."""
-_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE)
+_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE, needs=("mean", "avg", "average"))
 _ROWS_OF_UPDATE = regex(
     r"\b(?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?(?:/|per|an?)\s?(?:update|upd|step|batch)\b"
     r"[\s.:=]{1,80}(?P<behind>\d{1,6})(?![\w.,])"
