@@ -12,7 +12,7 @@ from dataclasses import field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
@@ -282,8 +282,7 @@ class Question:
     lacks: Callable[[Question, Any], CannotTell | None] = run_lacks
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(NamedTuple):
     """An outcome together with the question that it answers."""
 
     outcome: Outcome

@@ -186,6 +186,8 @@ def settings_in_command(text: str) -> dict[str, object]:
 
     A variable of the shell stands for the plain value that a line assigns to it.
     """
+    if not text:
+        return {}
     import shlex
 
     joined = re.sub(r"\\\s*\n", " ", text[:100_000])
