@@ -30,7 +30,7 @@ from mldebug_mcp.checks.run.loss_level import OVERLAP
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.checks.train_eval_gap import MAX_CHANCE_OF_MULTIPLES, rows_behind
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.columns import (
@@ -744,7 +744,7 @@ def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
     rest = rows % batch or batch
     for series in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
         shares = as_shares(series.value)
-        between = np.unique(shares[(shares > 0) & (shares < 1)])
+        between = distinct(shares[(shares > 0) & (shares < 1)])
         few = rows_behind(shares) if len(between) > 1 else None
         if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
             continue
@@ -856,7 +856,7 @@ def scores_equal(run: Run) -> Iterator[DerivedFact]:
     for one, other in combinations(scores, 2):
         if not np.array_equal(one.step, other.step) or not np.array_equal(one.value, other.value):
             continue
-        if len(np.unique(one.value)) < LEAST_PAIRS or not _differ(one, other):
+        if len(distinct(one.value)) < LEAST_PAIRS or not _differ(one, other):
             continue
         yield DerivedFact.model_construct(
             fact="scores_equal",
