@@ -351,7 +351,7 @@ def _link(row: Sequence[str], line: int) -> Link:
 def counts(links: Iterable[Link]) -> dict[str, dict[str, tuple[float, float]]]:
     """Return the counts by cause and outcome, in the order of their ids."""
     counted: dict[str, dict[str, tuple[float, float]]] = {}
-    for link in sorted(links, key=lambda link: (link.cause, link.outcome)):
+    for link in sorted(links):  # no two are of one cause and outcome
         if link.counted is not None:
             counted.setdefault(link.cause, {})[link.outcome] = link.counted
     return counted
