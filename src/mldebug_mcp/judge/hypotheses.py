@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from mldebug_mcp.checks import probe_effects, symptoms
 from mldebug_mcp.checks.check import Symptom
@@ -87,16 +87,15 @@ Counts = dict[str, tuple[float, float]]
 """By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
 
 
-class Powers(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Powers:
     """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     weight: float = SYMPTOM_WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
     absent: float | None = None
-    questions: dict[str, float] = {}
+    questions: dict[str, float] = field(default_factory=dict)
     sharpness: float = 1.0
 
     @property
@@ -105,22 +104,21 @@ class Powers(BaseModel):
         return Trust(self.weight, self.missed, self.unlisted, self.absent, self.questions)
 
 
-class Fitted(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Fitted:
     """What was counted, with which links (their `fingerprint`), and the powers that were fitted.
 
     `with_findings` are the powers where the numbers of a run count with its findings; `alone` where findings speak
     alone. The counts of `causes` and of `healthy` runs are kept in `links.csv`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
     provenance: str
     links: str = ""
-    with_findings: Powers = Powers.model_construct()
-    alone: Powers = Powers.model_construct()
+    with_findings: Powers = field(default_factory=Powers)
+    alone: Powers = field(default_factory=Powers)
     among_faults: float = 1.0
-    causes: dict[str, Counts] = {}
-    healthy: Counts = {}
+    causes: dict[str, Counts] = field(default_factory=dict)
+    healthy: Counts = field(default_factory=dict)
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run besides its findings."""
@@ -170,9 +168,8 @@ def fitted() -> Fitted:
     written: dict[str, Any] = json.loads(FITTED_FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
-    powers = {name: Powers.model_construct(**written[name]) for name in ("with_findings", "alone") if name in written}
-    construct: Callable[..., Fitted] = Fitted.model_construct
-    return construct(**written | powers | {"causes": causes, "healthy": healthy})
+    written |= {name: Powers(**written[name]) for name in ("with_findings", "alone") if name in written}
+    return Fitted(**written, causes=causes, healthy=healthy)
 
 
 # What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.

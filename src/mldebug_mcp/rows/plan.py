@@ -340,6 +340,7 @@ class Recording:
 ARGUMENTS = "training_args.bin"
 """What the Trainer keeps its arguments in, from which rows can be drawn again."""
 MAX_CHECKPOINTS = 1000
+"""Checkpoints that are looked into, the newest ones. Chosen: more are hardly kept."""
 
 
 def trainer_folder(place: Path) -> Path | None:

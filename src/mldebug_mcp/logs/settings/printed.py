@@ -716,7 +716,8 @@ def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, b
     if not starts:
         return None
     start = min(starts, key=lambda found: found.start())
-    text = "\n".join(lines[at : at + MAX_OBJECT_LINES])
+    ends_here = _is_object(line) and line.count("{") == line.count("}")
+    text = line if ends_here else "\n".join(lines[at : at + MAX_OBJECT_LINES])
     try:
         value, end = parse_object(text, start.start())
     except NotAnObjectError:
