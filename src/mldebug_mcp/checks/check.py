@@ -330,8 +330,9 @@ def symptoms(subject: Subject = "run") -> Mapping[str, Symptom]:
     """Return every symptom of a subject by id, sorted by id; its modules are imported on the first call."""
     if subject not in _FOUND:
         package = import_module(f"mldebug_mcp.checks.{subject}")
-        for file in sorted(Path(package.__path__[0]).glob("[!_]*.py")):
-            import_module(f"{package.__name__}.{file.stem}")
+        for file in sorted(Path(package.__path__[0]).iterdir()):
+            if file.suffix == ".py" and file.name != "__init__.py":
+                import_module(f"{package.__name__}.{file.stem}")
         _FOUND[subject] = dict(sorted(_REGISTERED[subject].items()))
     return _FOUND[subject]
 

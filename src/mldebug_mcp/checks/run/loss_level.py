@@ -291,7 +291,7 @@ MIN_LATER_FALL_SHARE = 0.4
 quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
-OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
+OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE, needs=("dice", "iou", "jaccard"))
 _RATIO_IN_DECIBELS = regex(
     r"(?:^|[_/. -]|si)-?_?(?:s[dn]|si)r(?:i|_?db)?(?:[_/. \d-]|$)", re.IGNORECASE, needs=("sdr", "snr", "sir")
 )

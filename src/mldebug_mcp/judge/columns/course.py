@@ -215,7 +215,7 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
 
 
-_MEMBER = regex(r"(?P<list>.+)/(?P<place>\d{1,3})")
+_MEMBER = regex(r"(?P<list>.+)/(?P<place>\d{1,3})", needs="/")
 _OF_THE_DATA = frozenset(
     {"chunk", "chunks", "shard", "shards", "file", "files", "part", "parts", "segment", "segments", "slice", "slices",
      "bucket", "buckets", "piece", "pieces", "section", "sections", "window", "windows", "group", "groups"}

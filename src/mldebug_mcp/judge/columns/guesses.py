@@ -365,7 +365,7 @@ _PROMPTS_TOO = regex(
     r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE, needs="_on_"
 )
 """What a flag is called by which prompts count in the loss as well."""
-_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
+_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE, needs="_on")
 _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)
 """The value of a setting that says what the loss is on, where that is answers alone."""
 

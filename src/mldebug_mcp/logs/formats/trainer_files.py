@@ -184,7 +184,7 @@ class GoldenValuesReader:
             builder.record({"step": step, **records[step]})
 
 
-_MODE = regex(r'"mode": ?"(?:train|val)"')
+_MODE = regex(r'"mode": ?"(?:train|val)"', needs='"mode"')
 
 
 class MmcvReader:

@@ -488,7 +488,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
 """In the order in which they are tried."""
 
 
-_OF_TRAINING = regex(r"train(?:ing)?[ ._/-]", re.IGNORECASE)
+_OF_TRAINING = regex(r"train(?:ing)?[ ._/-]", re.IGNORECASE, needs="train")
 TIMES_AS_OFTEN = 8
 """Times as many values as the bare name has, from which on a name of training is the loss. Chosen: a last line alone,
 such as "exported: loss 0.10", has one."""
