@@ -7,11 +7,11 @@ registered here, and `answer` answers all of them: present, absent or unknown.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import field
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, TypeVarTuple, cast
 
 import numpy as np
@@ -330,9 +330,9 @@ def symptoms(subject: Subject = "run") -> Mapping[str, Symptom]:
     """Return every symptom of a subject by id, sorted by id; its modules are imported on the first call."""
     if subject not in _FOUND:
         package = import_module(f"mldebug_mcp.checks.{subject}")
-        for file in sorted(Path(package.__path__[0]).iterdir()):
-            if file.suffix == ".py" and file.name != "__init__.py":
-                import_module(f"{package.__name__}.{file.stem}")
+        for file in sorted(entry.name for entry in os.scandir(package.__path__[0])):
+            if file.endswith(".py") and file != "__init__.py":
+                import_module(f"{package.__name__}.{file.removesuffix('.py')}")
         _FOUND[subject] = dict(sorted(_REGISTERED[subject].items()))
     return _FOUND[subject]
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis
-    from mldebug_mcp.models.diagnosis import Record
-    from mldebug_mcp.models.runs import Runs
+    from mldebug_mcp.models.runs import Record, Runs
     from mldebug_mcp.models.script import ScriptReport
 
 

@@ -104,13 +104,13 @@ from mldebug_mcp.models import (
     RunVerdict,
     Sheet,
     State,
-    Update,
 )
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND, Glance
 from mldebug_mcp.models.diagnosis import CheckpointChoice, DerivedFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
+    from mldebug_mcp.models import Update
     from mldebug_mcp.models.diagnosis import Tried
     from mldebug_mcp.models.script import ScriptReport
 
@@ -772,6 +772,8 @@ def update_diagnosis(
         InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
             or the run cannot be read and no findings are given.
     """
+    from mldebug_mcp.models import Update
+
     checked = evidence_from_checks(outcomes)
     known, notes = RunKnowledge(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     logged: Run | None = None

@@ -571,9 +571,10 @@ def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candida
     )
 
 
-def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
+def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> Mapping[str, float]:
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
-    numbers = numbers or fitted()
+    if numbers is None:
+        return _shipped_backgrounds(probed=probed)
     chosen = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
     as_chosen = {symptom.id for symptom in symptoms().values() if symptom.outcome.as_chosen}
     if probed:
@@ -582,6 +583,11 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
         symptom: background if symptom in as_chosen else numbers.background(symptom, background)
         for symptom, background in chosen.items()
     }
+
+
+@lru_cache(maxsize=2)
+def _shipped_backgrounds(*, probed: bool) -> Mapping[str, float]:
+    return backgrounds(fitted(), probed=probed)
 
 
 @lru_cache(maxsize=1)
