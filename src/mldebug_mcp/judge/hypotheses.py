@@ -551,7 +551,7 @@ def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
 def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
     effects: Mapping[str, Mapping[str, float]] = probe_effects() if probed else {}
     chance = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
-    known = catalogue()
+    known, shares = catalogue(), {word.value: word.share for word in Frequency}
     links: dict[str, list[Link]] = {cause: [] for cause in known.causes}
     for link in known.links:
         if link.word and (link.quotes or numbers.counted(link.cause, link.outcome)):
@@ -561,10 +561,7 @@ def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candida
             cause,
             known.prior(cause, kind),
             numbers.shown_by(cause, chance)
-            | {
-                link.outcome: numbers.frequency(cause, link.outcome, Frequency(link.word).share)
-                for link in links[cause]
-            }
+            | {link.outcome: numbers.frequency(cause, link.outcome, shares[link.word]) for link in links[cause]}
             | dict(effects.get(cause, {})),
         )
         for cause in known.causes

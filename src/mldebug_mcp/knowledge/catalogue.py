@@ -250,12 +250,6 @@ def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
 
 
 @cache
-def cause_names() -> Mapping[str, str]:
-    """Return what each cause is called in a sentence, from `causes.csv`, read once."""
-    return {cause: row.name for cause, row in read_cause_rows().items()}
-
-
-@cache
 def near_causes() -> Mapping[tuple[str, ...], str]:
     """Return how to choose between causes that one run shows together, from `near_causes.csv`, read once."""
     return {tuple(causes.split()): choose for _, (causes, choose) in _rows(FOLDER / NEAR_CAUSES, ("causes", "choose"))}
@@ -365,6 +359,7 @@ class Catalogue:
     """Causes, quotes, sources and menus by id, and the tables that the ranking computes with.
 
     Args:
+        names: What a cause is called in a sentence, by its id.
         priors: Of 1000 runs, those that have a cause: by its id and the kind of run; `any` is the default.
         relations: What a fact on columns weighs for a cause, in bits, by both.
     """
@@ -374,6 +369,7 @@ class Catalogue:
     sources: Mapping[str, Source]
     menus: Mapping[str, Menu]
     links: Sequence[Link]
+    names: Mapping[str, str]
     priors: Mapping[str, Mapping[str, float]]
     relations: Mapping[str, Mapping[str, float]]
 

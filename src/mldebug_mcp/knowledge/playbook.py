@@ -475,7 +475,8 @@ def read_catalogue(folder: Path, tables: Path = FOLDER) -> Catalogue:
             fail(section, section.heading, f"{section.id} names {missing}, which has no page")
     sources = {quote.source.id: quote.source for quote in quotes.values()}
     priors = {cause: dict(rows.get(cause, CauseRow()).prior) for cause in causes}
-    return Catalogue(causes, quotes, sources, menus, links, priors, relation_weights(tables))
+    names = {cause: row.name for cause, row in rows.items()}
+    return Catalogue(causes, quotes, sources, menus, links, names, priors, relation_weights(tables))
 
 
 def _quotes(folder: Path) -> dict[str, Quote]:

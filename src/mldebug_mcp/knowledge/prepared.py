@@ -109,7 +109,8 @@ def to_lines(made: Catalogue) -> str:
         [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
     )
     links = [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links]
-    lines = [_dumps([links, made.priors, made.relations, [[entry["id"] for entry in entries] for entries in kinds]])]
+    ids = [[entry["id"] for entry in entries] for entries in kinds]
+    lines = [_dumps([links, made.names, made.priors, made.relations, ids])]
     lines += [_dumps(entry) for entries in kinds for entry in entries]
     return "".join(f"{line}\n" for line in lines)
 
@@ -125,11 +126,11 @@ def from_lines(text: bytes) -> Catalogue:
         ValueError: it is not such text.
     """
     first, *lines = text.split(b"\n")
-    links, priors, relations, ids = json.loads(first)
+    links, names, priors, relations, ids = json.loads(first)
     if lines.pop() or len(lines) != sum(map(len, ids)):
         raise ValueError("the catalogue is cut")
     rows = iter(lines)
-    of_sources, of_quotes, of_causes, of_menus = (dict(zip(names, rows, strict=False)) for names in ids)
+    of_sources, of_quotes, of_causes, of_menus = (dict(zip(named, rows, strict=False)) for named in ids)
     sources = _Entries(of_sources, partial(_entry, Source))
     quotes = _Entries(of_quotes, lambda row: _entry(Quote, row, source=sources[row["source"]]))
     causes, menus = _Entries(of_causes, _cause), _Entries(of_menus, _menu)
@@ -137,7 +138,7 @@ def from_lines(text: bytes) -> Catalogue:
         Link(cause, outcome, word, tuple(cited), tuple(counts) if counts else None)
         for cause, outcome, word, cited, counts in links
     ]
-    return Catalogue(causes, quotes, sources, menus, made, priors, relations)
+    return Catalogue(causes, quotes, sources, menus, made, names, priors, relations)
 
 
 class _Entries(Mapping[str, EntryT]):
