@@ -64,7 +64,7 @@ def fit(judged: Sequence[Judged]) -> tuple[Fitted, Likeness]:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     folds, alike = _folds(used), _counts_alike(used)
     beside, alone = (_powers(used, folds, alike, numbers=numbers) for numbers in (True, False))
-    return _counted(used).model_copy(update={"with_findings": beside, "alone": alone}), _likeness(used)
+    return replace(_counted(used), with_findings=beside, alone=alone), _likeness(used)
 
 
 def _powers(
@@ -85,7 +85,7 @@ def _powers(
         answers = [_judged(*both) for both in zip(ones, ranked, strict=True)]
         return calibration_error(answers, weights=[alike[one.name] for one in ones])
 
-    return powers.model_copy(update={"sharpness": fit_sharpness(error)})
+    return replace(powers, sharpness=fit_sharpness(error))
 
 
 def _folds(used: Sequence[Judged]) -> dict[str, Ranker]:
@@ -228,6 +228,6 @@ def write(numbers: Fitted, likeness: Likeness, folder: Path | None = None) -> No
 
 def write_powers(numbers: Fitted, path: Path) -> None:
     """Write the powers, one kind per line; the counts stand in the table of links."""
-    powers = numbers.model_dump(exclude={"causes", "healthy"})
+    powers = {name: value for name, value in asdict(numbers).items() if name not in ("causes", "healthy")}
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in powers.items())
     path.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")

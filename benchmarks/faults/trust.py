@@ -8,7 +8,7 @@ Nothing of the ranking is written anew but the sum: the bits are those that `wei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,7 @@ class Weighed:
 def weighed(
     causes: Sequence[Candidate],
     found: Sequence[Finding],
-    background: dict[str, float],
+    background: Mapping[str, float],
     told: Iterable[CauseEvidence],
     *,
     questions: Sequence[str],

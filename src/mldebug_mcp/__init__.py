@@ -43,8 +43,8 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.data import MemoryEstimate, MemoryReport, RowsAt
-    from mldebug_mcp.models.diagnosis import CheckpointChoice, Record
-    from mldebug_mcp.models.runs import Contest, Coverage, News, Runs
+    from mldebug_mcp.models.diagnosis import CheckpointChoice
+    from mldebug_mcp.models.runs import Contest, Coverage, News, Record, Runs
     from mldebug_mcp.models.script import ScriptReport
 
 __version__ = "0.1.0"
@@ -126,7 +126,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "choose_checkpoint": "judge.checkpoints",
             "read_record": "judge.record",
             "record_check": "judge.record",
-            "Record": "models.diagnosis",
+            "Record": "models.runs",
             "CheckpointChoice": "models.diagnosis",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",

@@ -78,7 +78,7 @@ def test_advice_on_trees_names_settings_of_trees_alone(
 
 
 def test_every_cause_that_boosting_gets_has_advice_for_it() -> None:
-    likely = [one.id for one in catalogue().causes.values() if one.prior_for("boosting") >= LIKELY]
+    likely = [cause for cause in catalogue().causes if catalogue().prior(cause, "boosting") >= LIKELY]
     assert [cause for cause in likely if cause not in SHARED and advice_for(cause, "boosting") is None] == []
 
 

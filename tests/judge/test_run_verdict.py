@@ -13,7 +13,6 @@ from mldebug_mcp.judge import diagnose, diagnose_run
 from mldebug_mcp.judge.causes import fitting, of_this_kind
 from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.report.diagnosis_screen import screen_lines, verdict_lines
 from mldebug_mcp.report.sections import verdict_block
@@ -22,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_every_cause_has_a_name_for_a_sentence() -> None:
-    assert cause_names().keys() == catalogue().causes.keys()
+    assert catalogue().names.keys() == catalogue().causes.keys()
 
 
 @pytest.mark.parametrize("example", ["loss_spike", "nan_loss", "overfit", "divergence"])

@@ -12,7 +12,7 @@ from mldebug_mcp.checks.check import Subject
 from mldebug_mcp.judge.evidence import SETTLED
 from mldebug_mcp.judge.hypotheses import fitted
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import Cause, cause_names
+from mldebug_mcp.knowledge.catalogue import Cause
 from mldebug_mcp.knowledge.search_index import asked, learnt
 
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
@@ -24,7 +24,7 @@ def lacking(cause: Cause) -> Iterator[str]:
     known = catalogue()
     if not any(cause.id in menu.causes for menu in known.menus.values()):
         yield f"{cause.id}: name it in a menu of PLAYBOOK.md"
-    if cause.id not in cause_names():
+    if cause.id not in catalogue().names:
         yield f"{cause.id}: add a row to causes.csv"
     if cause.id not in {*asked(), "unknown"}:
         yield f"{cause.id}: add a line to asked.jsonl"

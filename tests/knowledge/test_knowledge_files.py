@@ -139,8 +139,8 @@ def test_a_row_of_the_causes_that_breaks_their_form_is_named(row: str, problem: 
 def test_a_cause_without_a_row_of_its_own_is_a_rare_one(tables: Path) -> None:
     head = (FOLDER / "causes.csv").read_text(encoding="utf-8").splitlines()[0]
     (tables / "causes.csv").write_text(f"{head}\n", encoding="utf-8")
-    cause = read_catalogue(ROOT, tables).causes["bad_batch"]
-    assert (cause.prior_for("sft"), cause.mistaken_for) == (2.0, ())
+    known = read_catalogue(ROOT, tables)
+    assert (known.prior("bad_batch", "sft"), known.causes["bad_batch"].mistaken_for) == (2.0, ())
 
 
 def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) -> None:

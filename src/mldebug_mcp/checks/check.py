@@ -7,12 +7,12 @@ registered here, and `answer` answers all of them: present, absent or unknown.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import field
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
@@ -287,8 +287,7 @@ class Question:
     lacks: Callable[[Question, Any], CannotTell | None] = run_lacks
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(NamedTuple):
     """An outcome together with the question that it answers."""
 
     outcome: Outcome
@@ -336,8 +335,9 @@ def symptoms(subject: Subject = "run") -> Mapping[str, Symptom]:
     """Return every symptom of a subject by id, sorted by id; its modules are imported on the first call."""
     if subject not in _FOUND:
         package = import_module(f"mldebug_mcp.checks.{subject}")
-        for module in iter_modules(package.__path__):
-            import_module(f"{package.__name__}.{module.name}")
+        for file in sorted(entry.name for entry in os.scandir(package.__path__[0])):
+            if file.endswith(".py") and file != "__init__.py":
+                import_module(f"{package.__name__}.{file.removesuffix('.py')}")
         _FOUND[subject] = dict(sorted(_REGISTERED[subject].items()))
     return _FOUND[subject]
 

@@ -380,7 +380,21 @@ _CLOCKS = regex(
 )
 _OF_DATA = regex(
     r"(?:^|[_/ (])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random|persistence|naive|climatology)"
-    r"(?:[_/ ()]|$)"
+    r"(?:[_/ ()]|$)",
+    needs=(
+        "entropy",
+        "floor",
+        "baseline",
+        "chance",
+        "bayes",
+        "oracle",
+        "major",
+        "prior",
+        "rand",
+        "persist",
+        "naive",
+        "clim",
+    ),
 )
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
 _OF_INPUTS = regex(r"[_/ ](?:noisy|inputs?|mix(?:ture)?|unprocessed|degraded|bicubic)(?=[_/ ]|$)")
@@ -410,7 +424,11 @@ def _is_a_count(value: Floats) -> bool:
     return len(value) > 0 and float(np.ptp(value)) == 0 and value[0] > MAX_SCORE and float(value[0]).is_integer()
 
 
-_BASELINE = regex(r"(?:^|[_/. -])(?:baselines?|naive|persistence|climatology)(?=[_/. -]|$)", re.IGNORECASE)
+_BASELINE = regex(
+    r"(?:^|[_/. -])(?:baselines?|naive|persistence|climatology)(?=[_/. -]|$)",
+    re.IGNORECASE,
+    needs=("baseline", "naive", "persistence", "climatology"),
+)
 """What a setting is called that says what an answer without a model reaches."""
 _OF_A_TERM = frozenset({"coef", "coeff", "weight", "scale", "factor", "alpha", "lr", "rate"})
 """Words of settings that weigh a term of a loss."""

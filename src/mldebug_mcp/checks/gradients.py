@@ -189,7 +189,8 @@ def _sizes(run: Run) -> Iterator[tuple[Series, Floats]]:
     norms = run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True)
     by_sign = (each for name, each in run.series.items() if each.role is None and _OF_GRADIENT.fullmatch(name))
     for series in (*norms, *by_sign):
-        match, values = _OF_GRADIENT.fullmatch(series.logged_as or series.name), series.finite.value
+        name, values = series.logged_as or series.name, series.finite.value
+        match = _OF_GRADIENT.fullmatch(name) if "log" in name.lower() else None
         yield series, np.power(10.0, values) if match is not None and match["log"] else values
 
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis
-    from mldebug_mcp.models.diagnosis import Record
-    from mldebug_mcp.models.runs import Runs
+    from mldebug_mcp.models.runs import Record, Runs
     from mldebug_mcp.models.script import ScriptReport
 
 
@@ -685,14 +684,16 @@ def do_rows(options: argparse.Namespace) -> int:
 # Several runs named at once: paths, and patterns that a shell was told to leave alone.
 
 
+_MAGIC = frozenset("*?[")
+"""Characters of a pattern that stand for others."""
+
+
 def matching(patterns: Sequence[str]) -> list[str]:
     """Return the paths that are meant, each once: a pattern such as `runs/*/log.jsonl` stands for all that match it.
 
     Raises:
         InputError: nothing matches a pattern.
     """
-    import glob
-
     from mldebug_mcp.core.paths import expanded
     from mldebug_mcp.logs.remote_files import is_remote
 
@@ -702,9 +703,11 @@ def matching(patterns: Sequence[str]) -> list[str]:
             found[pattern] = None
             continue
         place = expanded(pattern)
-        if not glob.has_magic(pattern) or place.exists():  # a folder may be called run[1]
+        if not _MAGIC.intersection(pattern) or place.exists():  # a folder may be called run[1]
             found[pattern] = None
             continue
+        import glob
+
         matches = sorted(glob.glob(str(place), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
         if not matches:
             raise InputError(f"{shorten(pattern, 200)}: no file or folder matches this pattern; check it with ls")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +75,8 @@ def begin(size: int = 0) -> None:
     global _running  # noqa: PLW0603 - of the process, as its timers are
     if sys.platform == "win32":
         return
+    import signal
+
     for end in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(end, signal.SIG_DFL)
     claimed = _claimed()
@@ -215,6 +216,8 @@ def _in_no_hurry(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _set_time(processor: float, wall: float) -> None:
     if sys.platform != "win32":
+        import signal
+
         signal.setitimer(signal.ITIMER_PROF, processor)
         signal.setitimer(signal.ITIMER_REAL, wall)
 

@@ -17,7 +17,7 @@ from mldebug_mcp.core.text import shorten
 # What users and agents write for a path → the path, and why one cannot be read.
 
 
-_URL = regex(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_URL = regex(r"[A-Za-z][A-Za-z0-9+.-]+://", needs="://")
 
 _TEXT = regex(r"\n|^\s*[\[{]")
 """What a log or a record holds and the name of no file: lines, or JSON."""

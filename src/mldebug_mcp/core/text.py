@@ -195,7 +195,7 @@ def _plain(word: str) -> str:
 
 def plain(markdown: str) -> str:
     """Return a line of Markdown without the targets of its links."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown) if "](" in markdown else markdown
 
 
 def duration(seconds: float) -> str:

@@ -40,12 +40,15 @@ from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 
 
 _SIGNS: Mapping[str, tuple[frozenset[str], re.Pattern[str]]] = {
-    "boosting": (frozenset({"max depth"}), regex(r"(?i)xgb|lightgbm|\blgbm|catboost|gradient_?boost|\bgbdt\b")),
+    "boosting": (
+        frozenset({"max depth"}),
+        regex(r"(?i)xgb|lightgbm|\blgbm|catboost|gradient_?boost|\bgbdt\b", needs=("xgb", "gbm", "boost", "gbdt")),
+    ),
     "linear": (
         frozenset({"NNZs"}),
-        regex(r"(?i)\bsgd_?(?:classifier|regressor)|linear_?sv[cr]\b"),
+        regex(r"(?i)\bsgd_?(?:classifier|regressor)|linear_?sv[cr]\b", needs=("sgd", "linear")),
     ),
-    "clusters": (frozenset({"inertia", "ewa inertia", "mean batch inertia"}), regex(r"(?i)k-?_?means")),
+    "clusters": (frozenset({"inertia", "ewa inertia", "mean batch inertia"}), regex(r"(?i)k-?_?means", needs="means")),
 }
 """By learner: metrics that only it logs, and names of its models."""
 _NAME_MODELS = ("model", "model_type", "model_name", "estimator", "classifier", "regressor", "algorithm", "booster")
@@ -130,7 +133,7 @@ def _no_length(run: Run) -> str | None:
     return None if logged else "it shows in the length of what is written, and no length is logged"
 
 
-_RECURRENT = regex(r"\b(?:gru|b?i?lstm|rnn)\b", re.IGNORECASE)
+_RECURRENT = regex(r"\b(?:gru|b?i?lstm|rnn)\b", re.IGNORECASE, needs=("gru", "lstm", "rnn"))
 """What a model is called that reads a sequence token by token."""
 
 
@@ -478,7 +481,10 @@ _ADVICE: tuple[tuple[re.Pattern[str], Callable[[Run], str | None]], ...] = (
     ),
 )
 """How advice begins in the fixes of PLAYBOOK.md, and what shows, in words, that a run does so already."""
-_OF_IMAGES = regex(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
+_OF_IMAGES = regex(
+    r"vlm|vision|llava|image|pixel|-vl\b|mm_projector",
+    needs=("vlm", "vision", "llava", "image", "pixel", "-vl", "mm_projector"),
+)
 _OF_ADAPTERS = regex(r"(?i)lora|\bpeft")
 _SENTENCES = regex(r"(?<=[.!?])\s+(?=[A-Z`])")
 _SETTING = regex(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")

@@ -20,7 +20,7 @@ from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import entries, is_file
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
@@ -898,7 +898,7 @@ def _lost_at(run: Run, curve: Curve, where: float, epoch: float | None = None) -
 
 def _evaluated(run: Run, steps: Floats, where: float, epoch: float | None) -> int | None:
     """Return which of the evaluations at these steps is that of a checkpoint, None where there was none."""
-    apart = np.diff(np.unique(steps))
+    apart = np.diff(distinct(steps))
     usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
     if run.step_name == "step":
         near = min(

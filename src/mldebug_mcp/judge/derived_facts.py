@@ -14,7 +14,7 @@ from mldebug_mcp.checks.curve import at_common_steps, blocks, counted_up, mad, n
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
 from mldebug_mcp.checks.run.data_order import epochs_of
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.columns import derived_fact
@@ -207,7 +207,7 @@ def _gradient(run: Run, steps: Floats) -> Jump | None:
     if "grad_norm" not in run or len(run["grad_norm"].finite) < MIN_PER_PASS * MIN_PASSES or len(steps) < 2:
         return None
     norm = run["grad_norm"].finite
-    starts = np.unique(np.searchsorted(norm.step, steps))
+    starts = distinct(np.searchsorted(norm.step, steps))
     starts = starts[starts < len(norm)].astype(np.int64)
     if len(starts) < 2:
         return None
@@ -464,7 +464,7 @@ def _is_right_or_wrong(run: Run, mean: Series, dead: Floats, size: float) -> boo
     if not 1 < answers <= MAX_ANSWERS:
         return False
     right = mean.value * answers
-    return float(np.abs(right - np.round(right)).max()) <= AT_END and len(np.unique(np.round(right))) > 2
+    return float(np.abs(right - np.round(right)).max()) <= AT_END and len(distinct(np.round(right))) > 2
 
 
 def _ends(run: Run, rewards: Series) -> tuple[float, float] | None:

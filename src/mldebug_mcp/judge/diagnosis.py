@@ -33,7 +33,6 @@ from mldebug_mcp.judge.causes import (
     of_learner,
     with_fitting_fixes,
 )
-from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.columns.facts import ONE_RANK, column_facts, evidence_from_columns, with_reasons
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
@@ -92,6 +91,7 @@ from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.checkpoints import checkpoints_of
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import (
@@ -104,13 +104,13 @@ from mldebug_mcp.models import (
     RunVerdict,
     Sheet,
     State,
-    Update,
 )
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND, Glance
-from mldebug_mcp.models.diagnosis import DerivedFact
+from mldebug_mcp.models.diagnosis import CheckpointChoice, DerivedFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
+    from mldebug_mcp.models import Update
     from mldebug_mcp.models.diagnosis import Tried
     from mldebug_mcp.models.script import ScriptReport
 
@@ -315,7 +315,7 @@ def diagnose(
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
-        checkpoint=checkpoint_choice(run),
+        checkpoint=_checkpoint_to_keep(run),
         script=script_facts,
         tried=[*verdicts(tried).values(), *still_open(tried)],
         notes=[
@@ -328,6 +328,14 @@ def diagnose(
             *([f"script: {note}" for note in script.notes] if script else []),
         ],
     )
+
+
+def _checkpoint_to_keep(run: Run) -> CheckpointChoice | None:
+    if not run.folder or not checkpoints_of(run):
+        return None
+    from mldebug_mcp.judge.checkpoints import checkpoint_choice
+
+    return checkpoint_choice(run)
 
 
 def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:
@@ -589,7 +597,7 @@ def _evidence_from_no_result(run: Run) -> list[CauseEvidence]:
     if not names_nothing(run):
         return []
     reason = "no loss, score or reward was found"
-    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
+    healthy, unknown = (catalogue().prior(name, run.kind) for name in NO_FAULTS)
     return [
         CauseEvidence(SOUND, -NO_RESULT_BITS, reason, "log"),
         CauseEvidence(OTHER, math.log2(healthy / unknown), reason, "log"),
@@ -764,6 +772,8 @@ def update_diagnosis(
         InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
             or the run cannot be read and no findings are given.
     """
+    from mldebug_mcp.models import Update
+
     checked = evidence_from_checks(outcomes)
     known, notes = RunKnowledge(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     logged: Run | None = None

@@ -20,7 +20,6 @@ from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
 from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import logged
 from mldebug_mcp.judge.columns.facts import FOLLOWS_FROM
@@ -348,7 +347,7 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
             fact = f"the fault in {message.place} ({row.id}), where {jump}"
             return [
-                replace(cause_evidence, bits=cause_evidence.bits + AT_A_JUMP)
+                cause_evidence._replace(bits=cause_evidence.bits + AT_A_JUMP)
                 for cause_evidence in _evidence_from_row(row, fact)
             ]
     return []

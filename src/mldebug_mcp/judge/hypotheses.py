@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from mldebug_mcp.checks import probe_effects, symptoms
 from mldebug_mcp.checks.check import Symptom
@@ -51,7 +51,7 @@ from mldebug_mcp.judge.ranking import (
 from mldebug_mcp.judge.what_to_log import MIN_SEPARATED_PROBABILITY as WHAT_TO_LOG_LEADING
 from mldebug_mcp.judge.what_to_log import metrics_that_split
 from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
-from mldebug_mcp.knowledge.catalogue import counts
+from mldebug_mcp.knowledge.catalogue import Frequency, Link, counts
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State, Tie
@@ -87,16 +87,15 @@ Counts = dict[str, tuple[float, float]]
 """By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
 
 
-class Powers(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Powers:
     """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     weight: float = SYMPTOM_WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
     absent: float | None = None
-    questions: dict[str, float] = {}
+    questions: dict[str, float] = field(default_factory=dict)
     sharpness: float = 1.0
 
     @property
@@ -105,22 +104,21 @@ class Powers(BaseModel):
         return Trust(self.weight, self.missed, self.unlisted, self.absent, self.questions)
 
 
-class Fitted(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Fitted:
     """What was counted, with which links (their `fingerprint`), and the powers that were fitted.
 
     `with_findings` are the powers where the numbers of a run count with its findings; `alone` where findings speak
     alone. The counts of `causes` and of `healthy` runs are kept in `links.csv`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
     provenance: str
     links: str = ""
-    with_findings: Powers = Powers.model_construct()
-    alone: Powers = Powers.model_construct()
+    with_findings: Powers = field(default_factory=Powers)
+    alone: Powers = field(default_factory=Powers)
     among_faults: float = 1.0
-    causes: dict[str, Counts] = {}
-    healthy: Counts = {}
+    causes: dict[str, Counts] = field(default_factory=dict)
+    healthy: Counts = field(default_factory=dict)
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run besides its findings."""
@@ -170,9 +168,8 @@ def fitted() -> Fitted:
     written: dict[str, Any] = json.loads(FITTED_FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
-    powers = {name: Powers.model_construct(**written[name]) for name in ("with_findings", "alone") if name in written}
-    construct: Callable[..., Fitted] = Fitted.model_construct
-    return construct(**written | powers | {"causes": causes, "healthy": healthy})
+    written |= {name: Powers(**written[name]) for name in ("with_findings", "alone") if name in written}
+    return Fitted(**written, causes=causes, healthy=healthy)
 
 
 # What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
@@ -549,25 +546,27 @@ def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
 def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
     effects: Mapping[str, Mapping[str, float]] = probe_effects() if probed else {}
     chance = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
+    known, shares = catalogue(), {word.value: word.share for word in Frequency}
+    links: dict[str, list[Link]] = {cause: [] for cause in known.causes}
+    for link in known.links:
+        if link.word and (link.quotes or numbers.counted(link.cause, link.outcome)):
+            links[link.cause].append(link)
     return tuple(
         Candidate(
-            cause.id,
-            cause.prior_for(kind),
-            numbers.shown_by(cause.id, chance)
-            | {
-                effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
-                for effect in cause.effects
-                if effect.quotes or numbers.counted(cause.id, effect.symptom)
-            }
-            | dict(effects.get(cause.id, {})),
+            cause,
+            known.prior(cause, kind),
+            numbers.shown_by(cause, chance)
+            | {link.outcome: numbers.frequency(cause, link.outcome, shares[link.word]) for link in links[cause]}
+            | dict(effects.get(cause, {})),
         )
-        for cause in catalogue().causes.values()
+        for cause in known.causes
     )
 
 
-def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
+def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> Mapping[str, float]:
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
-    numbers = numbers or fitted()
+    if numbers is None:
+        return _shipped_backgrounds(probed=probed)
     chosen = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
     as_chosen = {symptom.id for symptom in symptoms().values() if symptom.outcome.as_chosen}
     if probed:
@@ -576,6 +575,11 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
         symptom: background if symptom in as_chosen else numbers.background(symptom, background)
         for symptom, background in chosen.items()
     }
+
+
+@lru_cache(maxsize=2)
+def _shipped_backgrounds(*, probed: bool) -> Mapping[str, float]:
+    return backgrounds(fitted(), probed=probed)
 
 
 @lru_cache(maxsize=1)
@@ -604,7 +608,7 @@ def _hypothesis(
     states: Mapping[State, Collection[str]],
     unusual: Sequence[str],
 ) -> Hypothesis:
-    cause, absent = known.causes[item.id], states[State.ABSENT]
+    absent = states[State.ABSENT]
     supporting = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     speaking = sorted(supporting & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
@@ -620,6 +624,7 @@ def _hypothesis(
     )
     if item.probability < MIN_LEADING_PROBABILITY:
         return short
+    cause = known.causes[item.id]  # of few: the others are not loaded
     # The log was searched for errors and has none: that check has been made.
     searched = NO_ERROR in absent and UNKNOWN_ERROR not in states[State.PRESENT]
     fitting = [

@@ -602,7 +602,7 @@ def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
     candidates = [
         Candidate(
             cause.id,
-            cause.prior_for("any"),
+            known.prior(cause.id, "any"),
             {effect.symptom: effect.frequency.share for effect in cause.effects if effect.symptom in symptoms},
         )
         for cause in known.causes.values()

@@ -409,8 +409,7 @@ def _call(run: Run, findings: Sequence[Finding]) -> str | None:
 
 def _can_tell(run: Run, step: int) -> bool:
     """Return whether a recording has the rows of a step, or the arguments of a Trainer let them be drawn again."""
-    from mldebug_mcp.rows.plan import read_recording, recordings_in
-    from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
+    from mldebug_mcp.rows.plan import read_recording, recordings_in, trainer_folder
 
     try:
         place = expanded(run.path)
@@ -419,7 +418,11 @@ def _can_tell(run: Run, step: int) -> bool:
         files = recordings_in(place)
         if files and step in read_recording(files, range(step, step + 1)).fed:
             return True
-        return trainer_folder(place) is not None and bool(settle(SamplerOptions(), Path(place), run, {}, None))
+        if trainer_folder(place) is None:
+            return False
+        from mldebug_mcp.rows.sampler import SamplerOptions, settle
+
+        return bool(settle(SamplerOptions(), Path(place), run, {}, None))
     except (MLDebugError, OSError, ValueError):
         return False
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.lazy import dataclass, replace
@@ -59,8 +58,7 @@ def credence(probability: float) -> str:
     return next(word for least, word in _WORDS if round(probability, 2) >= least)
 
 
-@dataclass(frozen=True, slots=True)
-class CauseEvidence:
+class CauseEvidence(NamedTuple):
     """What one thing says about one cause.
 
     Args:
@@ -203,8 +201,7 @@ MAX_FREQUENCY = 0.97
 """No symptom always shows: its absence never rules a cause out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A cause as findings bear on it: its weight before any evidence, and how often it produces each symptom."""
 
     id: str
@@ -259,7 +256,10 @@ def weigh(
     """Return what the findings, at most one per symptom, say about the causes."""
     judged = {finding.symptom: finding.state for finding in findings if finding.state is not State.UNKNOWN}
     present = [symptom for symptom, state in judged.items() if state is State.PRESENT]
-    usual = {text: trust.unlisted * fmean(cause.frequency.get(text, 0.0) for cause in candidates) for text in present}
+    usual = {
+        text: trust.unlisted * (math.fsum(cause.frequency.get(text, 0.0) for cause in candidates) / len(candidates))
+        for text in present
+    }
     of_any = {
         symptom: bits(State.PRESENT, often, background[symptom], trust.of(symptom, State.PRESENT)) if often else 0.0
         for symptom, often in usual.items()

@@ -24,7 +24,8 @@ from mldebug_mcp.judge.next_steps import Outcome, entries_of, evidence_from_chec
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.read import record_file
-from mldebug_mcp.models.diagnosis import Record, Tried
+from mldebug_mcp.models.diagnosis import Tried
+from mldebug_mcp.models.runs import Record
 
 MAX_MEASURED = 20
 LONGEST_WORDS = 1000

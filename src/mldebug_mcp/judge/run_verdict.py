@@ -12,7 +12,7 @@ from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import MIN_SPEAKING_BITS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import advice_for, cause_names
+from mldebug_mcp.knowledge.catalogue import advice_for
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names.lexicon import SET_ASIDE
 from mldebug_mcp.logs.names.metrics import is_loss
@@ -69,7 +69,7 @@ def name_of(cause: str, learner: str = "") -> str:
     advice = advice_for(cause, learner)
     if advice is not None and advice.name:
         return advice.name
-    return cause_names().get(cause, cause.replace("_", " "))
+    return catalogue().names.get(cause, cause.replace("_", " "))
 
 
 SURELY_HEALTHY = 0.6

@@ -304,8 +304,9 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
 def _lacks(symptom: Symptom, run: Run) -> str | None:
     """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
     lacking = [_usual(group) for group in not_logged_by(symptom, run)]
-    lacking += [metric for metric, loggable in LOGGABLE.items() if symptom.id in loggable.judges and metric not in run]
-    settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
+    name = symptom.id
+    lacking += [metric for metric, loggable in LOGGABLE.items() if name in loggable.judges and metric not in run]
+    settings = [key for key, judges in SETTINGS.items() if name in judges and key not in run.config]
     if settings and not (set(settings) & set(run.series)):
         lacking.append(settings[0] if run.config else CONFIGURATION)
     if not lacking and symptom.points > 1:

@@ -112,7 +112,6 @@ class Cause(Entry):
 
     id: str
     summary: str = Field(description="What goes wrong: the first paragraph, as Markdown.")
-    prior: dict[str, float] = Field(description="How many of 1000 runs have it, by kind of run; `any` is the default.")
     mistaken_for: tuple[str, ...]
     effects: tuple[Effect, ...]
     shows: str = Field(description="Its strongest outcomes, in words.")
@@ -125,10 +124,6 @@ class Cause(Entry):
     disagreeing: tuple[str, ...] = Field((), description="Ids of the quotes that `Disagreement` sets side by side.")
     quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
     markdown: str = Field(description="The section as it stands in the file.")
-
-    def prior_for(self, kind: str) -> float:
-        """Return the prior weight for a kind of run."""
-        return self.prior.get(kind, self.prior["any"])
 
 
 class MenuItem(Entry):
@@ -255,12 +250,6 @@ def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
 
 
 @cache
-def cause_names() -> Mapping[str, str]:
-    """Return what each cause is called in a sentence, from `causes.csv`, read once."""
-    return {cause: row.name for cause, row in read_cause_rows().items()}
-
-
-@cache
 def near_causes() -> Mapping[tuple[str, ...], str]:
     """Return how to choose between causes that one run shows together, from `near_causes.csv`, read once."""
     return {tuple(causes.split()): choose for _, (causes, choose) in _rows(FOLDER / NEAR_CAUSES, ("causes", "choose"))}
@@ -314,11 +303,10 @@ def read_relations(folder: Path = FOLDER) -> list[Relation]:
     return list(found.values())
 
 
-@cache
-def relation_weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the bits by fact and cause, from `relations.csv`, read once; what weighs nothing is left out."""
+def relation_weights(folder: Path = FOLDER) -> dict[str, dict[str, float]]:
+    """Return the bits by fact and cause, from `relations.csv`; what weighs nothing is left out."""
     weights: dict[str, dict[str, float]] = {}
-    for relation in read_relations():
+    for relation in read_relations(folder):
         if relation.bits:
             weights.setdefault(relation.fact, {})[relation.cause] = relation.bits
     return weights
@@ -357,7 +345,7 @@ def _link(row: Sequence[str], line: int) -> Link:
 def counts(links: Iterable[Link]) -> dict[str, dict[str, tuple[float, float]]]:
     """Return the counts by cause and outcome, in the order of their ids."""
     counted: dict[str, dict[str, tuple[float, float]]] = {}
-    for link in sorted(links, key=lambda link: (link.cause, link.outcome)):
+    for link in sorted(links):  # no two are of one cause and outcome
         if link.counted is not None:
             counted.setdefault(link.cause, {})[link.outcome] = link.counted
     return counted
@@ -368,13 +356,26 @@ def counts(links: Iterable[Link]) -> dict[str, dict[str, tuple[float, float]]]:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Causes, quotes, sources and menus by id, and the links of causes and outcomes."""
+    """Causes, quotes, sources and menus by id, and the tables that the ranking computes with.
+
+    Args:
+        names: What a cause is called in a sentence, by its id.
+        priors: Of 1000 runs, those that have a cause: by its id and the kind of run; `any` is the default.
+        relations: What a fact on columns weighs for a cause, in bits, by both.
+    """
 
     causes: Mapping[str, Cause]
     quotes: Mapping[str, Quote]
     sources: Mapping[str, Source]
     menus: Mapping[str, Menu]
-    links: Sequence[Link] = ()
+    links: Sequence[Link]
+    names: Mapping[str, str]
+    priors: Mapping[str, Mapping[str, float]]
+    relations: Mapping[str, Mapping[str, float]]
+
+    def prior(self, cause: str, kind: str) -> float:
+        """Return the prior weight of a cause for a kind of run."""
+        return self.priors[cause].get(kind, self.priors[cause][ANY])
 
     def cite(self, ids: Iterator[str] | tuple[str, ...]) -> list[Citation]:
         """Return the quotes with these ids as answers carry them."""

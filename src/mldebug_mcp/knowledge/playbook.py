@@ -40,6 +40,7 @@ from mldebug_mcp.knowledge.catalogue import (
     Source,
     read_cause_rows,
     read_links,
+    relation_weights,
 )
 from mldebug_mcp.models import NextStep
 
@@ -238,7 +239,6 @@ def _cause(page: Section, further: Section | None, effects: Sequence[Effect], ro
     return Cause(
         id=page.id,
         summary=summary,
-        prior=dict(row.prior),
         mistaken_for=row.mistaken_for,
         effects=tuple(effects),
         shows=labelled[SHOWS],
@@ -474,7 +474,9 @@ def read_catalogue(folder: Path, tables: Path = FOLDER) -> Catalogue:
         for missing in set(menus[section.id].causes) - causes.keys():
             fail(section, section.heading, f"{section.id} names {missing}, which has no page")
     sources = {quote.source.id: quote.source for quote in quotes.values()}
-    return Catalogue(causes, quotes, sources, menus, links)
+    priors = {cause: dict(rows.get(cause, CauseRow()).prior) for cause in causes}
+    names = {cause: row.name for cause, row in rows.items()}
+    return Catalogue(causes, quotes, sources, menus, links, names, priors, relation_weights(tables))
 
 
 def _quotes(folder: Path) -> dict[str, Quote]:

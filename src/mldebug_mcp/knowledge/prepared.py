@@ -10,9 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,9 +95,9 @@ def digest_of_sources(folder: Path) -> str:
 
 
 def to_lines(made: Catalogue) -> str:
-    """Return a catalogue as lines: the links with how many entries there are of each kind, then a line for each.
+    """Return a catalogue as lines: its tables with the ids of the entries of each kind, then a line for each entry.
 
-    The line of an entry is its id, a space and its fields as JSON, so that an answer parses those that it needs.
+    That line has its fields as JSON, so that an answer parses those that it needs.
     """
     kinds = (
         [source.model_dump(mode="json", exclude_unset=True) for source in made.sources.values()],
@@ -110,8 +109,9 @@ def to_lines(made: Catalogue) -> str:
         [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
     )
     links = [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links]
-    lines = [_dumps([links, [len(entries) for entries in kinds]])]
-    lines += [f"{entry['id']} {_dumps(entry)}" for entries in kinds for entry in entries]
+    ids = [[entry["id"] for entry in entries] for entries in kinds]
+    lines = [_dumps([links, made.names, made.priors, made.relations, ids])]
+    lines += [_dumps(entry) for entries in kinds for entry in entries]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -126,11 +126,11 @@ def from_lines(text: bytes) -> Catalogue:
         ValueError: it is not such text.
     """
     first, *lines = text.split(b"\n")
-    links, counted = json.loads(first)
-    if lines.pop() or len(lines) != sum(counted):
+    links, names, priors, relations, ids = json.loads(first)
+    if lines.pop() or len(lines) != sum(map(len, ids)):
         raise ValueError("the catalogue is cut")
     rows = iter(lines)
-    of_sources, of_quotes, of_causes, of_menus = (islice(rows, count) for count in counted)
+    of_sources, of_quotes, of_causes, of_menus = (dict(zip(named, rows, strict=False)) for named in ids)
     sources = _Entries(of_sources, partial(_entry, Source))
     quotes = _Entries(of_quotes, lambda row: _entry(Quote, row, source=sources[row["source"]]))
     causes, menus = _Entries(of_causes, _cause), _Entries(of_menus, _menu)
@@ -138,15 +138,14 @@ def from_lines(text: bytes) -> Catalogue:
         Link(cause, outcome, word, tuple(cited), tuple(counts) if counts else None)
         for cause, outcome, word, cited, counts in links
     ]
-    return Catalogue(causes, quotes, sources, menus, made)
+    return Catalogue(causes, quotes, sources, menus, made, names, priors, relations)
 
 
 class _Entries(Mapping[str, EntryT]):
     """Entries by id, each made when it is asked for: an answer cites a few of many hundred quotes."""
 
-    def __init__(self, rows: Iterable[bytes], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
-        named = (row.partition(b" ") for row in rows)
-        self._rows = {name.decode(): fields for name, _, fields in named}
+    def __init__(self, rows: Mapping[str, bytes], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
+        self._rows = rows
         self._entries: dict[str, EntryT] = {}
         self._make = make
 

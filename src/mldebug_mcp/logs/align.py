@@ -572,11 +572,11 @@ def _evaluated_in_turn(name: str, steps: Floats, values: Floats, *, counted: boo
     """
     last = values[steps == steps[-1]]
     once = len(values) - len(last)
-    if counted and len(np.unique(steps)) != once + 1:
+    if counted and len(distinct(steps)) != once + 1:
         stays = steps[1:] == steps[:-1]
         again = np.append(stays, False) & ~np.append(False, stays)
         return {f"{name}_again": _sorted(Series(f"{name}_again", steps[again], values[again]))[0]}
-    if not MIN_REPEATS < len(last) <= MAX_REPEATS or len(np.unique(steps)) != once + 1:
+    if not MIN_REPEATS < len(last) <= MAX_REPEATS or len(distinct(steps)) != once + 1:
         return {}
     is_of_set = once < len(last) or not 0 < float(last.max()) <= MAX_RATIO_OF_REPEATS * float(last.min())
     if is_of_set and not counted:

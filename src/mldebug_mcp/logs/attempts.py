@@ -120,7 +120,7 @@ def fold_in(line: str) -> int | None:
 
 def is_resume(record: Mapping[str, object]) -> bool:
     """Say whether an object is the event of a resume, not a record: `{"event": "resume", "step": 70}`."""
-    events = (record.get(key) for key in EVENTS)
+    events = (record[key] for key in EVENTS if key in record)
     return any(isinstance(event, str) and event.lower().startswith(RESUMES) for event in events)
 
 

@@ -106,6 +106,10 @@ MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "
 """Keys under which a structured log holds what a program says."""
 
 
+_PLAIN_NUMBERS = frozenset({int, float})
+"""What most records hold and nothing else, so that no text in them can name a metric, a set or a run."""
+
+
 def _run_named_in(record: Mapping[str, object]) -> dict[str, list[str]]:
     """Return the texts by which a record names its run, by column, each as a list of one."""
     return {name: [text] for name, text in record.items() if isinstance(text, str) and names_run(name)}
@@ -148,6 +152,11 @@ class RunBuilder:
 
     def record(self, values: Mapping[str, object]) -> bool:
         """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
+        if self.rows and _PLAIN_NUMBERS.issuperset(map(type, values.values())):
+            plain = {name: number for name, value in values.items() if (number := to_number(value)) is not None}
+            if plain:
+                self.numbers(as_the_trainer_means(plain))
+            return bool(plain)
         single = single_in(values)
         if single is not None:
             return self._take_single(single)

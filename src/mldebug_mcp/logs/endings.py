@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise, takewhile
-from statistics import median
 
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.log_file import LogFile
@@ -259,7 +259,7 @@ def _silence(lines: Sequence[str]) -> str:
     recorded_at = [seconds for seconds, is_record, _ in clocks if is_record]
     if len(recorded_at) < 3:
         return ""
-    usual = median(max(0.0, after - before) for before, after in pairwise(recorded_at))
+    usual = median([max(0.0, after - before) for before, after in pairwise(recorded_at)])
     quiet = clocks[-1][0] - recorded_at[-1]
     behind = [words for _, _, words in takewhile(lambda clock: not clock[1], reversed(clocks))]
     if quiet < max(MIN_SILENT_SECONDS, MIN_SILENT_INTERVALS * usual) and not _waits(

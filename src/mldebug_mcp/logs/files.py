@@ -366,7 +366,10 @@ _NOT_LOGS = frozenset(
 )  # fmt: skip
 
 
-_STATES = regex(r"(?:experiment_state|basic-variant-state|searcher-state|search_gen_state)-.{1,80}\.json")
+_STATES = regex(
+    r"(?:experiment_state|basic-variant-state|searcher-state|search_gen_state)-.{1,80}\.json",
+    needs=("_state-", "-state-"),
+)
 """What Ray Tune keeps of an experiment to go on with it."""
 _NO_TEXT = (
     ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",
@@ -486,7 +489,7 @@ def _own_first(found: Mapping[Path, RunFolder]) -> list[RunFolder]:
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
-_VERSION = regex(r"version_(\d{1,9})")
+_VERSION = regex(r"version_(\d{1,9})", needs="version_")
 _CONSOLES = (".log", ".out", ".err", ".txt")
 _OF_VERSION = regex(rb"\bv_num[=:]\s{0,4}(\d{1,9})\b")
 """The version of its run that Lightning prints at its bar."""
@@ -531,7 +534,7 @@ def _version_in(path: Path, only: int | None) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
-_DATED = regex(r"[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.+")
+_DATED = regex(r"[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.+", needs="-")
 """What TensorBoard's writer for PyTorch, and so the Trainer, names a folder of events: "Nov28_12-00-00_host"."""
 
 

@@ -78,7 +78,9 @@ _OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
 _TRAINED_LANGUAGE_MODEL = regex(
     r"llama|mistral|mixtral|qwen|gemma|deepseek|falcon|olmo|smollm|pythia|bloom|gpt-?(?:2|j|neo)|\b(?:phi|opt|yi|glm)-",
     re.IGNORECASE,
-)
+    needs=("llama", "mistral", "mixtral", "qwen", "gemma", "deepseek", "falcon", "olmo", "smollm", "pythia", "bloom",
+           "gpt", "phi-", "opt-", "yi-", "glm-"),
+)  # fmt: skip
 """Families of language models that are published with their weights: who names one tunes it."""
 
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -455,11 +455,11 @@ _REMARKS = (".txt", ".md", ".log", ".out")
 
 def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
     """Return a run with what short texts next to its log say: figures at its end without a counter, and words."""
-    from mldebug_mcp.logs.text.parsed_line import closing_figures
-
     texts = [file for file in files if file.suffix.lower() in _REMARKS and file.stat().st_size <= MAX_REMARK_BYTES]
     if not texts or not run.series:
         return run
+    from mldebug_mcp.logs.text.parsed_line import closing_figures
+
     lines = [(file.name, number, line) for file in texts for number, line in enumerate(_lines_of(file), start=1)]
     figures = closing_figures(line for _, _, line in lines)
     added = {

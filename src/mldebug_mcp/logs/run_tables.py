@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +56,13 @@ Cells = Mapping[str, list[object]]
 """The columns of the rows that are looked at, by name."""
 
 
-def advice_on_runs(rows: Sequence[Mapping[str, object]]) -> str:
+def advice_on_runs(rows: Iterable[Mapping[str, object]]) -> str:
     """Return why rows are runs and what to give instead; "" where they may be records."""
-    flat = [dict(_leaves(row)) for row in rows[:ROWS_LOOKED_AT]]
+    leaves = (dict(_leaves(row)) for row in islice(rows, ROWS_LOOKED_AT))
+    first = next(leaves, {})
+    if not any(isinstance(cell, str) for cell in first.values()):
+        return ""  # nothing names a run: the other rows are not read
+    flat = [first, *leaves]
     if len(flat) < 2:
         return ""
     columns = {name: [row.get(name) for row in flat] for name in flat[0]}

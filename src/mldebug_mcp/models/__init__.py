@@ -29,7 +29,6 @@ from mldebug_mcp.models.diagnosis import (
     Sheet,
     State,
     Tie,
-    Update,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
         QuoteHit,
         SearchResult,
     )
-    from mldebug_mcp.models.runs import MetricReading, MetricValues
+    from mldebug_mcp.models.runs import MetricReading, MetricValues, Update
 
 __all__ = [
     "BatchFinding",
@@ -107,6 +106,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "QuoteCheck": "knowledge",
             "MetricReading": "runs",
             "MetricValues": "runs",
+            "Update": "runs",
             "CurvePoint": "data",
             "ProbeResult": "data",
         },

@@ -10,7 +10,7 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.models.base import AtAGlance, Citation, Glance, Model, NextCall, Number, RankedCause, Text, empty_list
+from mldebug_mcp.models.base import Citation, Glance, Model, NextCall, Number, RankedCause, Text, empty_list
 
 # The answer to "which checkpoint shall I keep?".
 
@@ -107,24 +107,6 @@ class Tried(Model):
         )
         line = f"{self.cause}: {self.verdict()} on {self.at[:10]}{left} by {self.by()} ({self.done})"
         return line + (f": {came}" if came else "")
-
-
-class Record(Model):
-    """What was tried on a run, the oldest first."""
-
-    path: Text = Field(description="The run, as it was named.")
-    file: Text = Field(description="Where the record stands.")
-    tried: list[Tried] = Field(default_factory=empty_list, description="All entries.")
-    ruled_out: list[str] = Field(
-        default_factory=empty_list,
-        description="Causes whose last verdict refutes them and leaves them hardly a chance.",
-    )
-    contradicted: list[str] = Field(
-        default_factory=empty_list, description="Causes whose last verdict refutes them, and that may be all the same."
-    )
-    confirmed: list[str] = Field(default_factory=empty_list, description="Causes whose last verdict confirms them.")
-    open: list[Text] = Field(default_factory=empty_list, description="Checks and changes without a verdict yet.")
-    notes: list[Text] = Field(default_factory=empty_list, description="What could not be read.")
 
 
 def _figure(value: float) -> str:
@@ -408,16 +390,6 @@ class Tie(Model):
 
     causes: list[str] = Field(description="Their ids.")
     summary: Text = Field(description="Names them, and the one thing to log or run that would tell them apart.")
-
-
-class Update(Model):
-    """The hypotheses after the outcomes of checks."""
-
-    at_a_glance: AtAGlance = Field(default_factory=Glance)
-    hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
-    next_steps: list[NextStep] = Field(description="The checks that remain, what tells most for its cost first.")
-    next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=empty_list, description="What was taken for granted or left out.")
 
 
 class RunSummary(Model):

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Citation, Glance, Model, NextCall, Number, Text, empty_list
-from mldebug_mcp.models.diagnosis import ReaderOpinion
+from mldebug_mcp.models.diagnosis import Hypothesis, NextStep, ReaderOpinion, Tried
 
 # The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better.
 
@@ -238,3 +238,34 @@ class Coverage(Model):
     )
     kinds: list[LineKind] = Field(description="What is not read first, then the most frequent.")
     notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")
+
+
+# The answers about one run that follow its diagnosis: what was tried on it, and its hypotheses after checks.
+
+
+class Record(Model):
+    """What was tried on a run, the oldest first."""
+
+    path: Text = Field(description="The run, as it was named.")
+    file: Text = Field(description="Where the record stands.")
+    tried: list[Tried] = Field(default_factory=empty_list, description="All entries.")
+    ruled_out: list[str] = Field(
+        default_factory=empty_list,
+        description="Causes whose last verdict refutes them and leaves them hardly a chance.",
+    )
+    contradicted: list[str] = Field(
+        default_factory=empty_list, description="Causes whose last verdict refutes them, and that may be all the same."
+    )
+    confirmed: list[str] = Field(default_factory=empty_list, description="Causes whose last verdict confirms them.")
+    open: list[Text] = Field(default_factory=empty_list, description="Checks and changes without a verdict yet.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What could not be read.")
+
+
+class Update(Model):
+    """The hypotheses after the outcomes of checks."""
+
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
+    hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
+    next_steps: list[NextStep] = Field(description="The checks that remain, what tells most for its cost first.")
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=empty_list, description="What was taken for granted or left out.")

@@ -337,6 +337,30 @@ class Recording:
         return sampler if isinstance(sampler, dict) else {}
 
 
+ARGUMENTS = "training_args.bin"
+"""What the Trainer keeps its arguments in, from which rows can be drawn again."""
+MAX_CHECKPOINTS = 1000
+"""Checkpoints that are looked into, the newest ones. Chosen: more are hardly kept."""
+
+
+def trainer_folder(place: Path) -> Path | None:
+    """Return the folder with the arguments of a Trainer: that of the log, above it, or of its newest checkpoint."""
+    folder = place if is_folder(place) else place.parent
+    places = [folder, *checkpoint_folders(folder)]
+    if folder.name.startswith("checkpoint-"):
+        places.append(folder.parent)
+    return next((path for path in places if is_file(path / ARGUMENTS)), None)
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """Return the checkpoints of a folder, the newest first."""
+    try:
+        found = [entry for entry in entries(folder) if entry.name.startswith("checkpoint-")]
+    except (OSError, InputError):
+        return []
+    return sorted(found, key=lambda path: (len(path.name), path.name), reverse=True)[:MAX_CHECKPOINTS]
+
+
 def recordings_in(path: Path) -> list[list[Path]]:
     """Return the files of a recording, those of one rank together, oldest first; none without a recording.
 

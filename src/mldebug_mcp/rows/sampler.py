@@ -8,13 +8,21 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mldebug_mcp.core.access import entries, is_file, is_folder, read_bytes
+from mldebug_mcp.core.access import is_file, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.settings.files import read_pickled
-from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
+from mldebug_mcp.rows.plan import (
+    ARGUMENTS,
+    SHUFFLE_MOST_ROWS,
+    Order,
+    Plan,
+    Sharing,
+    checkpoint_folders,
+    trainer_folder,
+)
 
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.
 
@@ -124,10 +132,8 @@ def _slack(epoch: float) -> float:
 
 # The folder of a Transformers Trainer → how its rows were dealt out, or why that cannot be told.
 
-ARGUMENTS = "training_args.bin"
 STATE = "trainer_state.json"
 MAX_STATE = 64 * 1024 * 1024
-MAX_CHECKPOINTS = 1000
 RECORD = "record the rows (mldebug_mcp.recorder) to know those of the next run"
 _OF_OTHERS = {
     "num_generations": "TRL's online trainers repeat prompts in an order of their own",
@@ -136,15 +142,6 @@ _OF_OTHERS = {
     "parallelism_config": "ranks that share a row are divided in a way of their own",
 }
 """Arguments of trainers that deal rows out otherwise, with why that is not followed."""
-
-
-def trainer_folder(place: Path) -> Path | None:
-    """Return the folder with the arguments of a Trainer: that of the log, above it, or of its newest checkpoint."""
-    folder = place if is_folder(place) else place.parent
-    places = [folder, *_checkpoints(folder)]
-    if folder.name.startswith("checkpoint-"):
-        places.append(folder.parent)
-    return next((path for path in places if is_file(path / ARGUMENTS)), None)
 
 
 def read_arguments(folder: Path) -> dict[str, object]:
@@ -199,7 +196,9 @@ def _why_not(arguments: Mapping[str, object], accelerator: Mapping[str, object])
 
 def _train_batch_size(folder: Path) -> int | None:
     """Return the batch size that the Trainer's state says was used in the end."""
-    file = next((state_file for place in (folder, *_checkpoints(folder)) if is_file(state_file := place / STATE)), None)
+    file = next(
+        (state_file for place in (folder, *checkpoint_folders(folder)) if is_file(state_file := place / STATE)), None
+    )
     if file is None:
         return None
     try:
@@ -207,15 +206,6 @@ def _train_batch_size(folder: Path) -> int | None:
     except (OSError, InputError, ValueError, RecursionError):
         return None
     return _whole_number(state.get("train_batch_size")) if isinstance(state, dict) else None
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints of a folder, the newest first."""
-    try:
-        found = [entry for entry in entries(folder) if entry.name.startswith("checkpoint-")]
-    except (OSError, InputError):
-        return []
-    return sorted(found, key=lambda path: (len(path.name), path.name), reverse=True)[:MAX_CHECKPOINTS]
 
 
 def _whole_number(value: object) -> int | None:

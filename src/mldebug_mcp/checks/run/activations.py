@@ -296,7 +296,7 @@ MIN_ROUTING_GROWTH_RATIO = 4.0
 PER_CENT = 100.0
 """Times a share that a value in per cent is. Source: arithmetic."""
 _DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?", needs="drop")
-_OVER = regex(r"(?i)max[ _-]?vio")
+_OVER = regex(r"(?i)max[ _-]?vio", needs="vio")
 _OF_LOAD = regex(r"(?i)(?:expert|load|routing|router)s?[ _/-](?:load[ _/-])?entropy")
 
 

@@ -267,7 +267,7 @@ _RECALL = regex(
     r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)", needs=("recall", "class")
 )
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
-_OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
+_OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*", needs=("macro", "balanced"))
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure the one that is looked for; of many, a mean over those that are no background."""
 _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})

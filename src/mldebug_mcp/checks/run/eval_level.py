@@ -507,7 +507,7 @@ OF_NONE = -1.0
 OF_BOXES = (
     "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
 )  # fmt: skip
-_STOPPED_EARLY = regex(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
+_STOPPED_EARLY = regex(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE, needs="early")
 """The words by which a log ends that early stopping ended, and not LightGBM's "Did not meet early stopping"."""
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero", "units_dead")
 

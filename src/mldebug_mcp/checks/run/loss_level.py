@@ -89,7 +89,7 @@ MAX_VANISHED_NATS = 0.02
 """Nats below which a divergence from the prior is gone. Chosen: a code in use has more."""
 MAX_VANISHED_PEAK_SHARE = 0.25
 """Share of its highest below which a divergence from the prior is gone. Chosen: a code in use has more."""
-_DIVERGENCE = regex(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
+_DIVERGENCE = regex(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?", needs="kl")
 _RECONSTRUCTION = regex(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
 
 
@@ -287,8 +287,10 @@ MIN_LATER_FALL_SHARE = 0.4
 quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
-OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
-_RATIO_IN_DECIBELS = regex(r"(?:^|[_/. -]|si)-?_?(?:s[dn]|si)r(?:i|_?db)?(?:[_/. \d-]|$)", re.IGNORECASE)
+OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE, needs=("dice", "iou", "jaccard"))
+_RATIO_IN_DECIBELS = regex(
+    r"(?:^|[_/. -]|si)-?_?(?:s[dn]|si)r(?:i|_?db)?(?:[_/. \d-]|$)", re.IGNORECASE, needs=("sdr", "snr", "sir")
+)
 """Names of ratios of signal and noise: SDR, SNR, SI-SDR, SIR. Libraries give silence exactly 0 decibels."""
 _VARIANCE = regex(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
 """Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""

@@ -387,7 +387,9 @@ def _above_guess(run: Run) -> Evidence | None:
     return _evidence(run, _guess(uniform) if known else most, loss, uniform_guess=uniform, factor=first / uniform)
 
 
-_OF_A_TEACHER = regex(r"(?:^|[/_.])(?:teachers?|kd|distil(?:l(?:ation)?)?)(?:$|[/_.])", re.IGNORECASE)
+_OF_A_TEACHER = regex(
+    r"(?:^|[/_.])(?:teachers?|kd|distil(?:l(?:ation)?)?)(?:$|[/_.])", re.IGNORECASE, needs=("teacher", "kd", "distil")
+)
 """What metrics and settings of a distillation are called."""
 
 

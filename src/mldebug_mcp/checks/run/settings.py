@@ -361,7 +361,7 @@ _COUNTED = regex(
     r"(?:frac(?:tion)?|share|ratio|pct)",
     needs=("frac", "share", "ratio", "pct"),
 )
-_TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
+_TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?", needs="tokens")
 
 
 @symptom(
@@ -405,8 +405,12 @@ _COUNTED_PER_ROW = regex(
     r"(?:seq|sequence|row|sample|example)",
     needs="_tokens_per_",
 )
-_LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
-_LENGTH_OF_ROWS = regex(r"(?:mean_|avg_)?(?:seq(?:uence)?|row|sample|example)s?_(?:tokens|len(?:gth)?)")
+_LENGTH_OF_ANSWERS = regex(
+    r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE, needs=("_tokens", "_len")
+)
+_LENGTH_OF_ROWS = regex(
+    r"(?:mean_|avg_)?(?:seq(?:uence)?|row|sample|example)s?_(?:tokens|len(?:gth)?)", needs=("_tokens", "_len")
+)
 NEARLY_WHOLE = 0.9
 """Share of a row's tokens that count where all do. Chosen: the first of each row does not, and rows are sampled."""
 
@@ -488,7 +492,8 @@ def _length_of_rows(run: Run) -> float | None:
 
 _LABELS_SEEN = regex(
     r"(?:train_)?(?:num_|n_|total_|cumulative_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked|completion|"
-    r"answer|response)_tokens?_(?:seen|total|so_far|cumulative)|(?:total|cumulative)_(?:loss|labels?|targets?)_tokens?"
+    r"answer|response)_tokens?_(?:seen|total|so_far|cumulative)|(?:total|cumulative)_(?:loss|labels?|targets?)_tokens?",
+    needs="_token",
 )
 """Counts of the tokens that have counted in the loss since the start."""
 SAME_COUNT = 0.01
@@ -556,7 +561,8 @@ def _called(run: Run, names: re.Pattern[str]) -> list[Series]:
 
 _WITHOUT_PADDING = regex(
     r"(?:train_)?(?:num_|n_)?(?:(?:non_?pad(?:ded|ding)?|not_pad(?:ded|ding)?|unpadded|real|attended)_tokens?|"
-    r"tokens?_(?:without|no|non)_pad(?:ding)?)"
+    r"tokens?_(?:without|no|non)_pad(?:ding)?)",
+    needs="token",
 )
 """Counts of the tokens of a batch that are no padding."""
 MORE_COUNT = 1.1

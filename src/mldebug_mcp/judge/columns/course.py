@@ -34,7 +34,7 @@ from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
-from mldebug_mcp.core.arrays import median, median_gap, quantile
+from mldebug_mcp.core.arrays import distinct, median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
@@ -171,7 +171,7 @@ def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
     count = round(last - first) + 1
     chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
-    if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
+    if len(distinct(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
         return
     yield derived_fact(
         "one_jump_a_pass",
@@ -211,7 +211,7 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
 
 
-_MEMBER = regex(r"(?P<list>.+)/(?P<place>\d{1,3})")
+_MEMBER = regex(r"(?P<list>.+)/(?P<place>\d{1,3})", needs="/")
 _OF_THE_DATA = frozenset(
     {"chunk", "chunks", "shard", "shards", "file", "files", "part", "parts", "segment", "segments", "slice", "slices",
      "bucket", "buckets", "piece", "pieces", "section", "sections", "window", "windows", "group", "groups"}
@@ -388,7 +388,7 @@ def labels_in_order(run: Run) -> Facts:
 
 def _least_rows(share: Floats) -> float:
     """Return how many rows shares are of at least, up to `LEAST_ROWS`: quarters may be of four."""
-    gaps = np.diff(np.unique(share))
+    gaps = np.diff(distinct(share))
     return min(float(LEAST_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
 
 
@@ -680,7 +680,7 @@ def _rises_in_passes(run: Run, series: Series) -> Floats:
     if passes is None:
         return np.zeros(0)
     ends = np.ceil(passes)
-    of_passes = [np.log(series.value[ends == end]) for end in np.unique(ends)]
+    of_passes = [np.log(series.value[ends == end]) for end in distinct(ends)]
     return np.array([
         median(values[len(values) // 2 :]) - float(values[: len(values) // 4].mean())
         for values in of_passes if len(values) >= LEAST_OF_A_PASS
@@ -1155,7 +1155,7 @@ def _rows_named(column: Series) -> Series | None:
     values = column.finite.value
     if column.role is not None or len(values) < 2 * ROWS_IN_A_ROW or (values % 1 != 0).any() or (values < 0).any():
         return None
-    return column.finite if len(np.unique(values)) >= LEAST_ROW_NUMBERS else None
+    return column.finite if len(distinct(values)) >= LEAST_ROW_NUMBERS else None
 
 
 def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:

@@ -30,7 +30,7 @@ from mldebug_mcp.checks.run.loss_level import OVERLAP
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.checks.train_eval_gap import MAX_CHANCE_OF_MULTIPLES, rows_behind
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.columns import (
@@ -718,7 +718,7 @@ def score_of_last_batch(run: Run) -> Facts:
     rest = rows % batch or batch
     for series in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
         shares = as_shares(series.value)
-        between = np.unique(shares[(shares > 0) & (shares < 1)])
+        between = distinct(shares[(shares > 0) & (shares < 1)])
         few = rows_behind(shares) if len(between) > 1 else None
         if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
             continue
@@ -821,7 +821,7 @@ def scores_equal(run: Run) -> Facts:
     for one, other in combinations(scores, 2):
         if not np.array_equal(one.step, other.step) or not np.array_equal(one.value, other.value):
             continue
-        if len(np.unique(one.value)) < LEAST_PAIRS or not _differ(one, other):
+        if len(distinct(one.value)) < LEAST_PAIRS or not _differ(one, other):
             continue
         yield derived_fact(
             "scores_equal",
@@ -919,7 +919,9 @@ _OF_QUANTILE = regex(
     r"(?![\d.])",
     re.IGNORECASE,
 )
-_QUANTILE = regex(r"(?:target_)?quantile(?:_level)?|(?:pinball|quantile)_(?:tau|alpha|q)")
+_QUANTILE = regex(
+    r"(?:target_)?quantile(?:_level)?|(?:pinball|quantile)_(?:tau|alpha|q)", needs=("quantile", "pinball")
+)
 """Settings that give the quantile of a loss."""
 EXTREME_QUANTILE = 0.2
 """How far from the median a quantile is that has another side. Chosen."""
@@ -1273,7 +1275,9 @@ def _asked_alike(run: Run) -> tuple[str, str]:
 
 _OF_TRAINING = regex(r"train", re.IGNORECASE)
 _TRAINING_ROWS = regex(
-    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)", re.IGNORECASE
+    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)",
+    re.IGNORECASE,
+    needs="train",
 )
 """What an evaluation of training rows is called."""
 AS_NEAR = 0.25
@@ -1340,6 +1344,7 @@ _AGAIN = regex(
     r"(?:re_?(?:run|eval(?:uated)?|scored?|check(?:ed)?|test(?:ed)?)|again|repeat(?:ed)?|twice|"
     r"(?:second|2nd)(?:_(?:pass|run))?|(?:pass|run|take|round)_?2|same[_ ](?:rows|data|samples|examples|set))",
     re.IGNORECASE,
+    needs=("re", "again", "twice", "second", "2nd", "pass", "run", "take", "round", "same"),
 )
 """What the name of an evaluation holds that was made again."""
 _OF_OTHER_WEIGHTS = regex(

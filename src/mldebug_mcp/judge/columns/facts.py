@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.judge.columns import Kind, course, evaluation, guesses, policies, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
-from mldebug_mcp.knowledge.catalogue import relation_weights
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -181,5 +181,5 @@ def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Findi
         )
         for fact in facts
         if fact.fact in _ADDS or present.isdisjoint(_STATED_BY.get(fact.fact, ()))
-        for cause, bits in relation_weights().get(fact.fact, {}).items()
+        for cause, bits in catalogue().relations.get(fact.fact, {}).items()
     ]

@@ -348,9 +348,11 @@ _ANSWERS_ALONE = regex(
     needs=("_only", "mask_"),
 )
 """What a flag is called that leaves all but answers out of the loss."""
-_PROMPTS_TOO = regex(r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE)
+_PROMPTS_TOO = regex(
+    r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE, needs="_on_"
+)
 """What a flag is called by which prompts count in the loss as well."""
-_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
+_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE, needs="_on")
 _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)
 """The value of a setting that says what the loss is on, where that is answers alone."""
 
@@ -407,7 +409,9 @@ def both_sides_count(run: Run) -> Facts:
         )
 
 
-_PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
+_PARTS_OF_ROWS = regex(
+    r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE, needs=("column", "feature", "field")
+)
 """Settings that name what rows consist of."""
 
 
@@ -430,7 +434,11 @@ def prompts_count_by_setting(run: Run) -> Facts:
 
 
 _PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
-_HOLDS_PROMPTS = regex(r"prompt|instruct|chat|conversation|messages|system|context_tokens", re.IGNORECASE)
+_HOLDS_PROMPTS = regex(
+    r"prompt|instruct|chat|conversation|messages|system|context_tokens",
+    re.IGNORECASE,
+    needs=("prompt", "instruct", "chat", "conversation", "messages", "system", "context_tokens"),
+)
 """Settings of rows that hold more than answers."""
 MAX_APART_FROM_ANSWERS = 1.25
 """Times by which a loss on answers and another measure of them differ. Chosen: means of rows and of tokens."""

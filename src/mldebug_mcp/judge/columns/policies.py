@@ -22,7 +22,7 @@ from mldebug_mcp.checks.policies import (
 from mldebug_mcp.checks.run.policy import MAX_FINAL_RANDOM_SHARE
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
-from mldebug_mcp.core.arrays import median, median_gap
+from mldebug_mcp.core.arrays import distinct, median, median_gap
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
@@ -1154,7 +1154,7 @@ def _policy_age(run: Run) -> Series | None:
         series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
     ]
     if counted and run.step_name == "step":
-        steps = np.unique(np.concatenate([series.step for series in counted]))
+        steps = distinct(np.concatenate([series.step for series in counted]))
         counted.append(Series("step", steps, steps))
     for sampling, trained in permutations(counted, 2):
         steps, old, new = at_common_steps(sampling, trained)

@@ -15,13 +15,13 @@ import numpy as np
 from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
-from mldebug_mcp.logs.documents import Points, add_points
 from mldebug_mcp.logs.files import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
 from mldebug_mcp.logs.json_yaml import closed, parse_json
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import parse_number, to_number
 
 if TYPE_CHECKING:
+    from mldebug_mcp.logs.documents import Points
     from mldebug_mcp.logs.formats.trackers import LongTable
 
 # Tables of one curve each, which together are a run.
@@ -188,6 +188,8 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     runs = {run.name: run for run in runs_in(folder)}
     if not runs:
         return False
+    from mldebug_mcp.logs.documents import add_points
+
     builder.formats.append(MLFLOW)
     sizes = {name: sum(1 for file in _metric_files(run) for _ in _lines(file)) for name, run in runs.items()}
     labels = {name: _first_line(run / "tags" / "mlflow.runName") for name, run in runs.items()}
@@ -222,6 +224,8 @@ def _lines(file: Path, longest: int = _LONGEST_LINE) -> Iterator[str]:
 
 def _points(file: Path, builder: RunBuilder) -> Points:
     """Return the points of one metric; early versions of MLflow wrote no step."""
+    from mldebug_mcp.logs.documents import Points
+
     rows: list[tuple[float, float, float]] = []
     broken = 0
     for line in _lines(file):

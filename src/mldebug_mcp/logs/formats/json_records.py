@@ -14,9 +14,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, figure, shorten
 from mldebug_mcp.logs.attempts import is_resume, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.documents import add_points, exported_tag, holds_runs, take_document
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.formats.table import named_by_its_file, rows_in, take_rows
 from mldebug_mcp.logs.json_yaml import (
     closed,
     cut_off,
@@ -69,8 +67,11 @@ class JsonLinesReader:
             return named_so
         if len(lines) > 1 and not named_so and not lines[1].lstrip().startswith("{"):
             return False  # the configuration, above a log of text
-        is_document = len(lines) == 1 and (holds_columns(first) or holds_runs(first))
-        return isinstance(first, dict) and (named_so or not is_document)
+        if named_so or len(lines) > 1:
+            return isinstance(first, dict)
+        from mldebug_mcp.logs.documents import holds_runs
+
+        return isinstance(first, dict) and not holds_columns(first) and not holds_runs(first)
 
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
@@ -80,8 +81,7 @@ class JsonLinesReader:
             InputError: each line is a run.
         """
         parsed = map(parse_object, islice(file.head.splitlines(), ROWS_LOOKED_AT))
-        first = [record for record in parsed if record is not None]
-        if advice := advice_on_runs(first):
+        if advice := advice_on_runs(record for record in parsed if record is not None):
             raise InputError(f"{file.name}: {advice}")
         records = Records(builder)
         if is_fast(file):
@@ -385,6 +385,9 @@ class JsonDocumentReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read the records, wherever in the document they stand."""
+        from mldebug_mcp.logs.documents import add_points, exported_tag, take_document
+        from mldebug_mcp.logs.formats.table import named_by_its_file, rows_in, take_rows
+
         text = file.text()
         try:
             document = parse_document(text)

@@ -17,7 +17,6 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.documents import objects_by_line
 from mldebug_mcp.logs.json_yaml import cut_off, objects_in, parse_document, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.lexicon import PHASES
@@ -27,7 +26,7 @@ from mldebug_mcp.logs.numbers import parse_number, to_number
 if TYPE_CHECKING:
     import zipfile
 
-_HISTORY = regex(r'"log_history"\s*:\s*\[')
+_HISTORY = regex(r'"log_history"\s*:\s*\[', needs='"log_history"')
 _ENDLESS = 2**63 - 1
 """Epochs of a run that is planned by its steps, of data without a length: Python's sys.maxsize."""
 _SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")
@@ -185,7 +184,7 @@ class GoldenValuesReader:
             builder.record({"step": step, **records[step]})
 
 
-_MODE = regex(r'"mode": ?"(?:train|val)"')
+_MODE = regex(r'"mode": ?"(?:train|val)"', needs='"mode"')
 
 
 class MmcvReader:
@@ -201,6 +200,8 @@ class MmcvReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read the records. What a validation reports is an evaluation metric; its own count is not a step."""
+        from mldebug_mcp.logs.documents import objects_by_line
+
         for record in objects_by_line(file, builder):
             if record.get("mode") == "val":
                 builder.record(
@@ -242,6 +243,8 @@ class MmengineReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read the records. What a validation reports is an evaluation metric; times are of one step."""
+        from mldebug_mcp.logs.documents import objects_by_line
+
         last = 0.0
         by_epoch = False
         for record in objects_by_line(file, builder):

@@ -32,10 +32,12 @@ class WrappedTextReader:
         lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip()]
         if not lines or not lines[0].startswith("{"):
             return False
-        records = [record for line in lines if (record := parse_object(line)) is not None]
-        if 2 * len(records) < len(lines) or any(
-            _has_telling_metric(record) or not _field(record) for record in records
-        ):
+        records = []
+        for record in map(parse_object, lines):
+            if record is not None and (not _field(record) or _has_telling_metric(record)):
+                return False
+            records += [record] if record is not None else []
+        if 2 * len(records) < len(lines):
             return False
         from mldebug_mcp.logs.text.parsed_line import content_of  # the shapes of lines take long to load
 

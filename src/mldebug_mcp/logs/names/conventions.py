@@ -78,13 +78,18 @@ _OF_CATBOOST_ALONE = frozenset({"eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
 """What HistGradientBoosting of scikit-learn prints for each iteration."""
-_ERROR_OF_ATOMS = regex(r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$")
+_ERROR_OF_ATOMS = regex(
+    r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$", needs=("rmse_", "mae_")
+)
 """The errors of energies, forces and dipoles that MACE prints."""
 _BETWEEN_RUN_AND_METRIC = (" - ", " | ", ": ")
 """What stands there in the columns of an export with several runs side by side."""
 _BOUNDS = ("__MIN", "__MAX")
 """How W&B ends the names of the bounds of a chart's bucket, which are no metrics."""
-_DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+_DETECTOR_LOSS = regex(
+    r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss",
+    needs=("box_", "iou_", "obj_", "cls_", "dfl_", "seg_", "pose_", "rle_", "angle_"),
+)
 """What Ultralytics calls the parts of a detector's loss."""
 
 
@@ -483,7 +488,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
 """In the order in which they are tried."""
 
 
-_OF_TRAINING = regex(r"train(?:ing)?[ ._/-]", re.IGNORECASE)
+_OF_TRAINING = regex(r"train(?:ing)?[ ._/-]", re.IGNORECASE, needs="train")
 TIMES_AS_OFTEN = 8
 """Times as many values as the bare name has, from which on a name of training is the loss. Chosen: a last line alone,
 such as "exported: loss 0.10", has one."""

@@ -286,7 +286,7 @@ _PATH = regex(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
 _LEAST_OF_A_PATH = 6
 """Segments of a name besides the path of a module, and one more."""
-_OF_A_LEARNER = regex(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)")
+_OF_A_LEARNER = regex(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)", needs="learner")
 """RLlib: the name of the policy that is learned."""
 
 

@@ -441,7 +441,7 @@ _SIDES = {
 }
 """What the two answers of a pair are called, besides chosen and rejected."""
 _LOGPS = regex(r"(?:^|[^a-z])(?:lp|logps?|log_?probs?|ll)(?:[^a-z]|$)", re.IGNORECASE)
-_LAST_WORD = regex(r"(?P<before>.*[^a-z])(?P<word>[a-z]+)", re.IGNORECASE)
+_LAST_WORD = regex(rf"(?P<before>.*[^a-z])(?P<word>{'|'.join(_SIDES)})", re.IGNORECASE | re.ASCII, needs=tuple(_SIDES))
 
 
 def sides_of_pairs(columns: Columns) -> str | None:
@@ -449,9 +449,9 @@ def sides_of_pairs(columns: Columns) -> str | None:
     notes = []
     for name in list(columns):
         found = _LAST_WORD.fullmatch(name)
-        side = _SIDES.get(found["word"].lower()) if found else None
-        if found is None or side is None or _LOGPS.search(found["before"]) is None:
+        if found is None or _LOGPS.search(found["before"]) is None:
             continue
+        side = _SIDES[found["word"].lower()]
         other = next((each for each in columns if each.lower() == f"{found['before']}{side}".lower()), "")
         for column, new in ((name, "logps/chosen"), (other, "logps/rejected")) if other else ():
             meant = _in_phase(column, new)
@@ -627,7 +627,7 @@ _MARKS_OF_EVALUATION = frozenset({"t", "v"})
 _KNOWN = (
     lexicon.CONCEPTS | lexicon.SOFT | lexicon.SPOILERS | lexicon.PARTS_OF_A_LOSS | lexicon.PARTS_OF_A_MODEL
 ) - _MARKS_OF_EVALUATION
-_SUM = regex(r"[ELJ]\w{0,8}(?:\+[ELJ]\w{0,8}){1,5}")
+_SUM = regex(r"[ELJ]\w{0,8}(?:\+[ELJ]\w{0,8}){1,5}", needs="+")
 _MAY_BE = LOSSES | {
     Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR, Quantity.ERROR_RATE, Quantity.KL,
 }  # fmt: skip

@@ -320,6 +320,9 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
     of_ranks = {len(value) for key, value in values.items() if isinstance(value, list) and is_of_ranks(key)}
     for key, value in values.items():
         name = f"{prefix}{key}"
+        if isinstance(value, float):
+            yield name, value
+            continue
         if isinstance(value, Mapping):
             if depth < MAX_RECORD_DEPTH:
                 yield from numbers_in(value, prefix if key in ENVELOPES else f"{name}/", depth + 1)
@@ -444,7 +447,7 @@ def evaluated_set(values: Mapping[str, object]) -> str:
                 return phase
             if phase == "eval" and _NAME_OF_SET.fullmatch(value) and _SET.fullmatch(key):
                 return value
-        if isinstance(value, Mapping) and key in ENVELOPES and (inside := evaluated_set(value)):
+        if key in ENVELOPES and isinstance(value, Mapping) and (inside := evaluated_set(value)):
             return inside
     return ""
 
@@ -481,6 +484,7 @@ def is_long(fields: Iterable[str]) -> bool:
     return not names.isdisjoint(_METRIC) and not names.isdisjoint(_VALUE)
 
 
+@lru_cache(maxsize=4096)
 def _bare(field: str) -> str:
     return field.lower().replace("_", "").replace(".", "")
 
@@ -507,6 +511,8 @@ def as_the_trainer_means(numbers: Mapping[str, float]) -> dict[str, float]:
     """
     if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
         return {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+    if "eval_runtime" not in numbers:
+        return dict(numbers)
     return {name_in_record(name, numbers): value for name, value in numbers.items()}
 
 

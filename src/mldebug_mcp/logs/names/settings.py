@@ -99,8 +99,13 @@ def words_of(part: str) -> list[str]:
         if lower.isdigit() and found:
             found[-1] += lower
             continue
-        found += SYNONYMS.get(lower) or SYNONYMS.get(_singular(lower)) or (_singular(lower),)
+        found += _written_out(lower)
     return found
+
+
+@lru_cache(maxsize=20_000)
+def _written_out(word: str) -> tuple[str, ...]:
+    return SYNONYMS.get(word) or SYNONYMS.get(singular := _singular(word)) or (singular,)
 
 
 def parts_of(key: str) -> list[str]:

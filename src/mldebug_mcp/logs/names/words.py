@@ -28,7 +28,7 @@ _RANKED = regex(
     re.IGNORECASE,
     needs=("_at", "-at", " at"),
 )
-_BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
+_BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?", needs="|")
 _IN_BARS = {
     **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇loss", "∇θ", "∇w", "dl"), "grad_norm"),
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
@@ -55,7 +55,7 @@ _OF_PART = regex(
 )
 """The size of a part of a model or of its gradient, by signs alone: `‖head‖`, `∇head`. A norm may be of activations."""
 _OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
-_AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
+_AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE, needs="precision")
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
 """The number of an item before its name, as `2.Workers/6.Learning_rate` has it."""
 _HELD_OUT = regex(r"(?<![^\W_])h/o(?![^\W_])", re.IGNORECASE)

@@ -188,7 +188,7 @@ def _heads(logs: Sequence[Path]) -> str:
 
 
 def _names(heads: str, path: Path) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(path.name)}(?![\w.-])", heads) is not None
+    return path.name in heads and re.search(rf"(?<![\w.-]){re.escape(path.name)}(?![\w.-])", heads) is not None
 
 
 def _is_namesake(path: Path, logs: Sequence[Path]) -> bool:

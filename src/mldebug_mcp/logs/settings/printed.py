@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -187,6 +186,10 @@ def settings_in_command(text: str) -> dict[str, object]:
 
     A variable of the shell stands for the plain value that a line assigns to it.
     """
+    if not text:
+        return {}
+    import shlex
+
     joined = re.sub(r"\\\s*\n", " ", text[:100_000])
     values = dict(_ASSIGNED_IN_SHELL.findall(joined))
     if values:
@@ -413,7 +416,7 @@ LEAST_ONCE = 2
 LEAST_ARGUMENTS = 5
 """... and keys of a list of arguments whose form tells that it is one: Megatron's dots, a Namespace."""
 
-_CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
+_CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)", needs="(")
 _CALL_OF_ARGUMENTS = regex(r"Namespace|Arg|Config|Param|Setting|Option")
 _LOGGER = regex(
     r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)(?:\s(?:INFO|DEBUG|WARNING)\s-(?=\s))?"
@@ -713,7 +716,8 @@ def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, b
     if not starts:
         return None
     start = min(starts, key=lambda found: found.start())
-    text = "\n".join(lines[at : at + MAX_OBJECT_LINES])
+    ends_here = _is_object(line) and line.count("{") == line.count("}")
+    text = line if ends_here else "\n".join(lines[at : at + MAX_OBJECT_LINES])
     try:
         value, end = parse_object(text, start.start())
     except NotAnObjectError:
@@ -858,7 +862,7 @@ _SIDE = regex(
     re.IGNORECASE,
 )
 """How long the prompts and the answers of rows are on average: "user side .... 37.9 tok (mean)", "mean bot 10.3"."""
-_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE)
+_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE, needs=("mean", "avg", "average"))
 _ROWS_OF_UPDATE = regex(
     r"\b(?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?(?:/|per|an?)\s?(?:update|upd|step|batch)\b"
     r"[\s.:=]{1,80}(?P<behind>\d{1,6})(?![\w.,])"
@@ -872,12 +876,12 @@ _ROWS_OF_UPDATE = regex(
 def _sides_in_prose(lines: Sequence[str]) -> dict[str, object]:
     """Return the mean tokens of prompts and of answers that lines of prose give, where both are given, and the rows."""
     found: dict[str, object] = {}
-    for line in lines:
-        if (rows := _ROWS_OF_UPDATE.search(line)) is not None:
-            found.setdefault("batch_size", int(rows["behind"] or rows["before"]))
-        for side in _SIDE.finditer(line) if _IS_MEAN.search(line) else ():
-            found.setdefault("prompt_tokens" if side["prompt"] else "answer_tokens", float(side["number"]))
-    return found if {"prompt_tokens", "answer_tokens"} <= found.keys() else {}
+    for side in (side for line in lines if _IS_MEAN.search(line) for side in _SIDE.finditer(line)):
+        found.setdefault("prompt_tokens" if side["prompt"] else "answer_tokens", float(side["number"]))
+    if found.keys() < {"prompt_tokens", "answer_tokens"}:
+        return {}
+    rows = next(filter(None, map(_ROWS_OF_UPDATE.search, lines)), None)
+    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"]), **found}
 
 
 def _goes_on(line: str) -> bool:

@@ -760,7 +760,7 @@ def precision_of(settings: Settings) -> str | None:
     return _precision_named(settings.text("torch_dtype")) or ("not fp16" if refuted[0] else None)
 
 
-_KEPT_IN = regex(r"(?:dtype|precision)$", re.IGNORECASE)
+_KEPT_IN = regex(r"(?:dtype|precision)$", re.IGNORECASE, needs=("dtype", "precision"))
 
 
 def formats_kept_in(settings: Settings) -> list[tuple[str, str]]:
