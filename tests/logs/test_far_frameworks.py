@@ -34,7 +34,9 @@ class Printed(NamedTuple):
 
 PRINTED = {
     "boltzmann_machine": Printed(
-        "step", r"Iteration (\d+),", {"pseudo-likelihood": r"pseudo-likelihood = ([^,]+),", "step_time": r"time = (\S+)s$"}
+        "step",
+        r"Iteration (\d+),",
+        {"pseudo-likelihood": r"pseudo-likelihood = ([^,]+),", "step_time": r"time = (\S+)s$"},
     ),
     "deepctr_torch": Printed(
         "epoch",
@@ -61,7 +63,9 @@ PRINTED = {
         },
     ),
     "mushroom_rl": Printed("epoch", r"Epoch (\d+) ", {"J": r"J: (\S+)", "R": r"R: (\S+)$"}),
-    "pomegranate": Printed("step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "step_time": r"Time: (\S+)s$"}),
+    "pomegranate": Printed(
+        "step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "step_time": r"Time: (\S+)s$"}
+    ),
     "opennmt": Printed(
         "step",
         r"Step (\d+)/",
