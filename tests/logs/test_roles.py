@@ -140,7 +140,6 @@ def test_a_loss_scale_is_no_loss() -> None:
         ("completions/max_length", Quantity.COMPLETION_LENGTH, "", "max"),
         ("step_time_p95", Quantity.STEP_TIME, "", "p95"),
         ("mse_med", Quantity.SQUARED_ERROR, "", "median"),
-        ("nats/letter", Quantity.LOSS, "", ""),
         ("gpu.1.memory", Quantity.DEVICE_MEMORY, "1", ""),
         ("clip_ratio/low_mean", Quantity.CLIP_FRACTION, "low", "mean"),
         ("layer1/weight_norm", Quantity.WEIGHT_NORM, "layer 1", ""),

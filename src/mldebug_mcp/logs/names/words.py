@@ -59,7 +59,7 @@ _AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE, needs="preci
 _LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
 """The number of an item before its name, as `2.Workers/6.Learning_rate` has it."""
 _HELD_OUT = regex(r"(?<![^\W_])h/o(?![^\W_])", re.IGNORECASE)
-_PIECES_OF_TEXT = frozenset({"char", "character", "letter", "token", "tokens", "byte", "symbol", "word"})
+_PIECES_OF_TEXT = frozenset({"char", "character", "token", "tokens", "byte", "symbol", "word"})
 """What the loss of a language model is a mean over."""
 
 
