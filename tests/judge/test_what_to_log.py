@@ -50,6 +50,12 @@ def test_a_loss_that_does_not_move_asks_for_the_gradient_norm(tmp_path: Path) ->
     assert one.bits > 0.05
 
 
+def test_an_agent_that_learns_nothing_asks_for_the_gradient_norm(tmp_path: Path) -> None:
+    rewards = np.random.default_rng(2).normal(size=200)
+    diagnosis = diagnosis_of(tmp_path, reward=rewards, entropy=np.full(200, 1.2), policy_loss=0.01 * rewards)
+    assert "grad_norm" in asked(diagnosis)
+
+
 def test_what_was_logged_is_not_asked_for(tmp_path: Path) -> None:
     norm = np.random.default_rng(1).lognormal(size=300)
     diagnosis = diagnosis_of(tmp_path, {"num_labels": 10}, loss=stuck(), grad_norm=norm)

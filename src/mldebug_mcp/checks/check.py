@@ -311,7 +311,7 @@ class Symptom(NamedTuple):
     @property
     def needs(self) -> tuple[str, ...]:
         """Metrics without which it cannot be judged."""
-        return (*self.question.needs, *self.outcome.needs)
+        return tuple(dict.fromkeys((*self.question.needs, *self.outcome.needs)))
 
     @property
     def points(self) -> int:
