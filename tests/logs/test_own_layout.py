@@ -199,6 +199,15 @@ def test_sets_that_measure_the_same_stay_apart_though_one_name_leads_several_num
     assert "auc" not in run
 
 
+def test_a_block_in_braces_that_is_no_json_heads_a_log(tmp_path: Path) -> None:
+    rows = "".join(f"{15 * at}\tloss {3 - 0.2 * at:.4f}\tacc 0.{60 + at}\tgrad norm 0.2{at}\n" for at in STEPS)
+    run = read(tmp_path, f"{{\n  pairs: 4,000 (val 600)\n  reference: sft checkpoint, frozen\n}}\n{rows}")
+    assert run["loss"].step.tolist() == [15 * at for at in STEPS]
+    assert run["accuracy"].value[-1] == 0.72
+    with pytest.raises(InputError, match="not valid JSON"):
+        read(tmp_path, '{\n  "loss": [1.5, 1.25,\n  1.0')
+
+
 def test_a_count_of_something_else_than_steps_does_not_hide_records(tmp_path: Path) -> None:
     line = "{step:4}  n={batch:<3} nce {loss:.3f}  (coin 3.47)  |  g {norm:.2f}\n"
     run = read(
