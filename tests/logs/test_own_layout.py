@@ -232,6 +232,34 @@ def test_lines_with_a_remark_do_not_hide_those_without_and_nan_is_kept(tmp_path:
     assert [math.isnan(value) for value in run["|dW|"].value.tolist()] == [at % 2 == 1 for at in steps]
 
 
+SHUFFLED = [31, 7, 58, 22, 90, 14, 66, 41, 3, 77, 19, 52]
+
+
+@pytest.mark.parametrize("line", [
+    "{at}. screws: price {a}.25, tax 0.{b}\n",
+    "day {at}: low {a}.5 high {b}.5\n",
+    "{at:05}.tar  size {a}.25 MB  crc 0.{b}\n",
+    "layer {at}: error 0.{at:03} scale 0.{a}\n",
+    "component {at}: variance 0.{a} cumulative 0.{at:03}\n",
+])  # fmt: skip
+def test_the_rows_of_a_list_go_nowhere_or_are_things_and_are_refused(tmp_path: Path, line: str) -> None:
+    rows = zip(STEPS, SHUFFLED, SHUFFLED[5:] + SHUFFLED[:5], strict=True)
+    with pytest.raises(InputError):
+        read(tmp_path, "".join(line.format(at=at, a=a, b=b) for at, a, b in rows))
+
+
+def test_a_total_that_only_grows_is_a_sum_so_far_and_no_loss(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"{at} paid {at}.25 total {at * at}.5\n" for at in STEPS))
+    assert "loss" not in run
+
+
+def test_a_best_and_a_mean_next_to_each_other_and_a_variance_stand_for_themselves(tmp_path: Path) -> None:
+    line = "generation {at}: best {at}.5 mean {at}.25 | energy {at}.75 variance 0.{low}\n"
+    run = read(tmp_path, "".join(line.format(at=at, low=50 - at) for at in STEPS))
+    assert run["mean"].value[-1] == 12.25
+    assert run["variance"].value[-1] == 0.38
+
+
 @pytest.mark.parametrize("text", [
     "".join(f"-rw-r--r-- 1 root root {at * 1000} Nov {at} file{at}.bin\n" for at in range(1, 20)),
     "".join(f"chapter {at} page {at * 7}\n" for at in range(1, 20)),

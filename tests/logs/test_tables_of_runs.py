@@ -130,3 +130,32 @@ def test_numbers_with_units_name_no_runs(tmp_path: Path) -> None:
     path.write_text(f"timestamp, name, utilization.gpu [%], memory.used [MiB]\n{rows}")
     run = read_run(path)
     assert run["utilization.gpu [%]"].value.tolist() == [90.0 + at for at in range(9)]
+
+
+BY_SEED = "".join(f"seed {at}: acc 0.{80 + at * 7 % 9} loss 0.{30 + at * 5 % 9}\n" for at in range(10))
+
+
+def test_results_by_seed_are_no_curve_alone_and_no_figures_of_a_log_next_to_them(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="each row is a seed, not a record"):
+        read(tmp_path, BY_SEED, "results.txt")
+    log = "".join(f"epoch {at}: train loss {3 - at / 5:.3f}\n" for at in range(8))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/train.log").write_text(log)
+    (tmp_path / "run/results.txt").write_text(BY_SEED)
+    run = read_run(tmp_path / "run")
+    assert list(run.series) == ["loss"]
+    assert run["loss"].value[-1] == 1.6
+
+
+@pytest.mark.parametrize("line", [
+    "pair {at}: cosine 0.{at} bleu {low}.5\n",
+    "doc {at}: ppl {low}.25 nll 2.{at}\n",
+    "{at} lat 48.{at} lon 11.{low} ele 5{low}.5\n",
+])  # fmt: skip
+def test_a_list_that_is_longer_than_the_log_next_to_it_does_not_take_its_place(tmp_path: Path, line: str) -> None:
+    (tmp_path / "train.log").write_text("".join(f"epoch {at}: train loss {3 - at / 5:.3f}\n" for at in range(8)))
+    (tmp_path / "list.txt").write_text("".join(line.format(at=at, low=99 - at) for at in range(10, 70)))
+    run = read_run(tmp_path)
+    assert list(run.series) == ["loss"]
+    assert run.runs_in_folder == 1
+    assert read_run(tmp_path, run="list.txt").records == 60

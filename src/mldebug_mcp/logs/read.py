@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
@@ -47,8 +48,10 @@ from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.guesses import ALONE_COUNTS
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.names.metrics import LISTED, is_telling
+from mldebug_mcp.logs.names.quantities import LOSSES, OF_UPDATES, Quantity
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
@@ -98,6 +101,10 @@ MAX_ADDED_NAMES = 8
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
+class _ListError(InputError):
+    """A file is a list of things with a number each: no log, and no remark on one."""
+
+
 def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
     """Read a file; return also whether it holds several runs.
 
@@ -119,6 +126,10 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
             f"{_what_it_holds(path) or WHERE_TO_LOOK}"
+        )
+    if listed := _listed(run):
+        raise _ListError(
+            f"{shorten(str(path), 200)}: each row is a {listed}, not a record of training; give the log of one run"
         )
     if _are_trials(run):
         raise InputError(f"{shorten(str(path), 200)}: it lists the trials of a search, {_OF_A_SEARCH}")
@@ -297,6 +308,18 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
     return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [NUMBERED.strip()]
 
 
+def _listed(run: Run) -> str:
+    """Return what the rows of a list are that is no curve, "seed", where nothing else counts them; "" for a log."""
+    numbered = [series for name, series in run.series.items() if name.lower() in LISTED]
+    return next(
+        (series.name for series in numbered if run.step_name == RECORD_NAME and _numbers_each(series, run.records)), ""
+    )
+
+
+def _numbers_each(series: Series, records: int) -> bool:
+    return len(series) == records > 2 and bool(np.all(np.diff(series.value) == 1))
+
+
 def _are_trials(run: Run) -> bool:
     """Say whether most records have a configuration of their own and speak of a trial, as FLAML writes its search."""
     if not any("trial" in name for name in run.series):
@@ -417,7 +440,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
             run, holds_runs = read_log(files[0], wanted, files[1:])
         except InputError as error:
             refused.take(files[0], error)
-            remarks += files[:1]
+            remarks += [] if isinstance(error, _ListError) else files[:1]
             continue
         several = several or holds_runs
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
@@ -855,6 +878,9 @@ def _read_folder(
         raise _no_log_in(folder, refused, notes)
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [entry for entry in read if entry.run.series] or read
+    if not wanted:
+        with_series, unlike = without_lists(with_series)
+        notes += unlike
     runs = [(series.name, series.run) for series in with_series]
     from mldebug_mcp.logs.merge import joined
 
@@ -869,7 +895,7 @@ def _read_folder(
     if len(runs) == 1:
         name, run = runs[0]
         return replace(run, folder=folders[name], logs=logs[name]), configs[name]
-    own, aside = _own_log(with_series, max(run.records for _, run in runs))
+    own, aside = _own_log(with_series, [run for _, run in runs])
     builder = RunBuilder()
     builder.wanted_run = wanted or (own.name if own else "")
     chosen = builder.choose(str(folder), {name: run.records for name, run in runs}, {})
@@ -877,7 +903,8 @@ def _read_folder(
     others = [(name, other) for name, other in runs if name != chosen]
     if own and not wanted:
         run = _with_what_came_after(run, others)
-        builder.note(_note_on_others(own, len(runs), [name for name, _ in others]))
+        longest = max(other.records for _, other in runs)
+        builder.note(_note_on_others(own, len(runs), longest, [name for name, _ in others]))
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
     if wanted or own is None or own.is_shared:
         run = replace(run, runs_in_folder=found - aside)
@@ -910,6 +937,35 @@ def _read_runs(
     return (read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read), not_read
 
 
+def without_lists(read: Sequence[Read]) -> tuple[list[Read], list[str]]:
+    """Return what was read without texts that tell nothing of training next to logs that do, and notes on those."""
+    trained = {entry.place.name for entry in read if all(_is_surely_training(entry.run))}
+    names = {name for entry in read if _reports_metrics([entry]) for name in entry.run.series}
+    kept = [
+        entry
+        for entry in read
+        if entry.place.name not in trained
+        or _tells_of_training(entry.run)
+        or all(_is_surely_training(entry.run))
+        or not names.isdisjoint(entry.run.series)
+    ]
+    left = [name for entry in read if entry not in kept for name in entry.files[:1]]
+    in_place = Counter(entry.place.name for entry in kept)
+    alone = [
+        replace(entry, name=entry.place.name, is_shared=False)
+        if entry.is_shared and in_place[entry.place.name] == 1 and not entry.holds_runs
+        else entry
+        for entry in kept
+    ]
+    return alone, [f"no run, as no loss, score or reward is in it: {shorten(name, MAX_LOG_NAME)}" for name in left]
+
+
+def _tells_of_training(run: Run) -> bool:
+    quantities = {series.role.quantity for series in run.series.values() if series.role is not None}
+    is_telling_of_it = any(map(is_telling, run.series)) or not quantities.isdisjoint(OF_UPDATES)
+    return bool(run.messages) or is_telling_of_it
+
+
 def _name_inside(wanted: str, place: RunFolder) -> str:
     """Return the name of a run within a log of a place that is asked for as "FILE/NAME", "" if none of it is."""
     files = sorted(file_names(place), key=len, reverse=True)
@@ -930,20 +986,45 @@ def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputErr
     )
 
 
-def _own_log(read: Sequence[Read], longest: int) -> tuple[Read | None, int]:
-    """Return the log at the top of a folder that tells most, and how many others there tell too little to be read."""
+def _own_log(read: Sequence[Read], runs: Sequence[Run]) -> tuple[Read | None, int]:
+    """Return the log at the top of a folder that tells most, and how many others there tell too little to be read.
+
+    What is surely of training is compared with its like alone, so that a long list does not take its place.
+    """
     at_top = [series for series in read if series.place.name == "." and series.run.series]
-    telling = [series for series in at_top if _is_log_of_run(series.run, longest)]
+    sure = {id(run): _is_surely_training(run) for run in (*runs, *(series.run for series in at_top))}
+    telling = [
+        series
+        for series in at_top
+        if _is_log_of_run(
+            series.run, max((run.records for run in runs if sure[id(run)] >= sure[id(series.run)]), default=0)
+        )
+    ]
+    surest = max((sure[id(series.run)] for series in telling), default=(False, False))
+    telling = [series for series in telling if sure[id(series.run)] == surest]
     return max(telling, key=lambda series: series.run.records, default=None), len(at_top) - len(telling)
 
 
-def _note_on_others(own: Read, count: int, others: Sequence[str]) -> str:
+def _is_surely_training(run: Run) -> tuple[bool, bool]:
+    """Say whether a run has a loss or a reward, or errors, and whether words that are known count it and name it.
+
+    Tables of results by class or by query, next to a log, have neither.
+    """
+    from mldebug_mcp.logs.text.own_layout import BY_PLACES
+
+    quantities = {series.role.quantity for series in run.series.values() if series.role is not None}
+    is_trained = bool(run.messages) or not quantities.isdisjoint(LOSSES | {Quantity.REWARD})
+    return is_trained, not any(note.endswith((ALONE_COUNTS, BY_PLACES)) for note in run.notes)
+
+
+def _note_on_others(own: Read, count: int, longest: int, others: Sequence[str]) -> str:
     names = shorten(", ".join(others), 300)
+    which = "the longest" if own.run.records == longest else "the longest that surely is a log of training"
     if not own.is_shared:
         name = own.files[0] if own.name == "." else own.name
         return f"this folder holds a run of its own, {name}, which is read; other runs in it: {names}"
     return (
-        f"this folder holds {count} runs; only {own.name}, the longest, is read here; "
+        f"this folder holds {count} runs; only {own.name}, {which}, is read here; "
         f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {names}"
     )
 
@@ -1012,7 +1093,7 @@ def runs_of(place: RunFolder) -> list[Run]:
         InputError: none of its files is a log; the message gives the reasons of the first.
     """
     refused = Refused()
-    found = [read for read in read_place(place, refused, read_log_file, "") if read.run.series]
+    found, _ = without_lists([read for read in read_place(place, refused, read_log_file, "") if read.run.series])
     if not found:
         reasons = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({reasons})' if reasons else ''}")

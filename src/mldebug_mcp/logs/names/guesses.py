@@ -29,6 +29,7 @@ from mldebug_mcp.logs.names.losses import (
 from mldebug_mcp.logs.names.metrics import (
     CLIPPED_NORM,
     COUNTERS,
+    LISTED,
     SET_AT,
     called,
     canonical,
@@ -255,6 +256,8 @@ def abbreviations(columns: Columns) -> str | None:
 
 MIN_COUNTED = 5
 """Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
+ALONE_COUNTS = "is read as step: it alone counts on"
+"""How a note ends on a counter of an unknown name."""
 MIN_SHARE_OF_RISES = 0.1
 """... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
 
@@ -266,13 +269,15 @@ def lone_counter(columns: Columns) -> str | None:
         return None
     rising = [name for name, column in columns.items() if role_of(name) is None and _counts_on(column.values())]
     words = {name.rpartition("/")[2] for name in rising} - {"version"}  # weights may be older than the step
+    if any(word.lower() in LISTED for word in words):
+        return None
     most = max(map(len, columns.values()), default=0)
     rising = [name for name in rising if name.rpartition("/")[2] in words]
     if len(words) != 1 or sum(len(columns[name]) for name in rising) < max(most, MIN_COUNTED):
         return None
     for name in rising:
         rename(columns, name, _in_phase(name, "step"))
-    return f"{words.pop()!r} is read as step: it alone counts on"
+    return f"{words.pop()!r} {ALONE_COUNTS}"
 
 
 def _counts_on(values: Floats) -> bool:

@@ -112,7 +112,9 @@ def named_loss(columns: Columns) -> str | None:
         losses = [
             bare for bare in _ERRORS_FIRST & names.keys() if _is_sum(columns, names[bare], losses, names)
         ] or losses
-    found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
+    errors = [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])]
+    errors = [bare for bare in errors if bare != "total" or not _is_sum_so_far(columns[names[bare]])]
+    found = losses or errors[:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
     alone = alone or (found == ["cls_loss"] and any(_is_accuracy(name) for name in columns))
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
@@ -126,6 +128,11 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     rename(columns, evaluated[0], "eval_loss")
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_sum_so_far(column: Column) -> bool:
+    """Say whether a column only grows: "component 12: variance 0.1 cumulative 0.9"."""
+    return bool(np.all(np.diff(column.finite()) >= 0))
 
 
 def _is_accuracy(name: str) -> bool:

@@ -7,19 +7,21 @@ one of its names is that of a phase or of a metric.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.lexicon import GIB, PHASES, SECONDS, STATISTICS
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_loss, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, LISTED, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 MIN_LINES_OF_SHAPE = 4
@@ -30,6 +32,8 @@ MIN_EVEN_STRIDES = 0.8
 """Share of the steps that lie as far apart as most, where no name is one of training. Chosen: a log may end early."""
 MIN_MEASURED_COLUMNS = 2
 """Columns of numbers with a decimal point that such a log has at least. Chosen: lists of layers or files count."""
+MAX_ROUGHNESS = 0.8
+"""Roughness of a curve. Chosen: of twelve rows in any order, a column in a hundred is less rough."""
 MAX_LINES = 200_000
 """Lines of a text that are looked at."""
 MAX_NUMBERS_IN_LINE = 60
@@ -68,6 +72,8 @@ _JOINS = frozenset({"of", "out of", "from"})
 """Words behind which stands the whole of a number, which is not of its name: "entropy 0.6 of 0.7"."""
 MIN_LISTED = 3
 """Numbers behind one name that are a list of parts. Chosen: two may be a value and its share or its spread."""
+_MEASURES_TOO = frozenset({"var", "sum"})
+"""Statistics whose names are as often those of a measure: the variance of an energy, the sum of an invoice."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
 """A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
 _OPENS_LIST = regex(r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$")
@@ -109,6 +115,8 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
 
+BY_PLACES = "lines of no form that is known: numbers are named by the words in front of them (guessed)"
+"""The note on a text that is read so."""
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
 NUMBERED = "number "
@@ -139,6 +147,10 @@ class _Line(NamedTuple):
     in_brackets: str = ""
 
 
+_Record: TypeAlias = tuple[str, float, dict[str, float]]
+"""What counts, how far, and the numbers by name."""
+
+
 def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     """Read a text by the places of its numbers; return whether it is a log of training."""
     read = list(_lines_of(lines))
@@ -150,29 +162,48 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     records = list(_records(_with_sets(read), counting))
     names = {name for _, _, values in records for name in values if name != _BARE and not name.startswith(NUMBERED)}
     is_known = any(map(_tells, names)) or (names and _counts_by_name(read, counting))
-    if len(records) < MIN_STEPS or not (is_known or _is_measured_evenly(records)):
+    if len(records) < MIN_STEPS or not (is_known or (_is_measured_evenly(records) and _has_course(records))):
         return False
     bare = f"{NUMBERED}1" if any(map(is_loss, names)) else "loss"
     for unit, step, values in records:
         builder.record({unit: step, **{bare if name == _BARE else name: value for name, value in values.items()}})
-    builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
+    builder.note(BY_PLACES)
     return True
 
 
-def _is_measured_evenly(records: Sequence[tuple[str, float, dict[str, float]]]) -> bool:
-    """Say whether steps lie evenly and several named numbers with decimals move, in whatever words."""
-    strides = Counter(later[1] - earlier[1] for earlier, later in pairwise(records))
+def _measured(records: Sequence[_Record]) -> list[list[float]]:
+    """Return the numbers with decimals that have a name and move, by column."""
     columns: dict[str, list[float]] = {}
     for name, number in (named for _, _, values in records for named in values.items()):
-        if not name.startswith(NUMBERED):
+        if not name.startswith(NUMBERED) and math.isfinite(number):
             columns.setdefault(name, []).append(number)
-    measured = [
+    return [
         numbers
         for numbers in columns.values()
         if len(numbers) >= MIN_STEPS and len(set(numbers)) > 1 and not all(map(float.is_integer, numbers))
     ]
+
+
+def _is_measured_evenly(records: Sequence[_Record]) -> bool:
+    """Say whether steps lie evenly and several named numbers with decimals move, in whatever words."""
+    strides = Counter(later[1] - earlier[1] for earlier, later in pairwise(records))
     is_even = strides.most_common(1)[0][1] >= MIN_EVEN_STRIDES * (len(records) - 1)
-    return is_even and len(measured) >= MIN_MEASURED_COLUMNS
+    return is_even and len(_measured(records)) >= MIN_MEASURED_COLUMNS
+
+
+def _has_course(records: Sequence[_Record]) -> bool:
+    """Say whether a column goes somewhere from step to step, as a curve does; the rows of a list are in any order."""
+    return any(_roughness(numbers) <= MAX_ROUGHNESS for numbers in _measured(records))
+
+
+def _roughness(numbers: Sequence[float]) -> float:
+    """Return the mean square of what numbers change by from one to the next, in their variance: 2 where chance rules.
+
+    Source: J. von Neumann, Annals of Mathematical Statistics 12 (1941), 367.
+    """
+    mean = fmean(numbers)
+    changes = fmean((later - earlier) ** 2 for earlier, later in pairwise(numbers))
+    return changes / fmean((number - mean) ** 2 for number in numbers)
 
 
 def _lines_of(lines: Iterable[str]) -> Iterator[_Line]:
@@ -310,6 +341,8 @@ _OF_CLOCKS = frozenset({"d", "h", "m", "s", "ms", "min", "sec"})
 def _is_counter(spot: _Spot) -> bool:
     """Say whether a number that begins a line may count: nothing stands before it, or a mark, a letter, a counter."""
     words = [word for word in re.findall(r"[^\W\d]+", spot.before) if not _phase(word)]
+    if any(word.lower() in LISTED for word in words):
+        return False
     named = words and (
         canonical(words[-1].lower()) in COUNTERS or canonical(words[-1].lower().rstrip("es")) in COUNTERS
     )
@@ -333,7 +366,7 @@ def _unit_of(before: str) -> str:
     return "epoch" if words and (words[0] in _EPOCHS or canonical(words[0]) == "epoch") else "step"
 
 
-def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[tuple[str, float, dict[str, float]]]:
+def _records(lines: Sequence[_Line], counting: dict[str, str]) -> Iterator[_Record]:
     """Yield what each step has: the numbers of its line and of those below it that do not count."""
     unit, step, values = next(iter(counting.values())), None, dict[str, float]()
     shared = _names_of_several_shapes(lines)
@@ -427,13 +460,23 @@ def _spots_by_name(spots: Sequence[_Spot], in_brackets: str) -> dict[str, list[_
         if new_label and last and "(" in spot.before and in_brackets_of_several[new_label] > 1:
             found.setdefault(f"{last} {new_label}", []).append(spot)  # "ann 0.9 (gap 2.0)  bob 0.8 (gap 1.8)"
             continue
-        statistic = "std" if _SPREAD.search(spot.before) else STATISTICS.get(new_label.lower(), "")
+        statistic = "std" if _SPREAD.search(spot.before) else _statistic_of(last, new_label, spot.before)
         label = "" if spot.before.strip() == "]" or _ENDS_UNIT.fullmatch(spot.before) else label
         label = f"{statistic} {last}" if statistic and last else f"{group} {new_label}".strip() if new_label else label
         last = last if statistic and last else label
         in_seconds = spot._replace(number=spot.number * SECONDS.get(spot.unit.lower(), 1.0))
         found.setdefault(_with_unit(label, spot.unit), []).append(in_seconds)
     return found
+
+
+def _statistic_of(last: str, label: str, before: str) -> str:
+    """Return the statistic of the name before that a label is, "mean"; "" for a measure of its own.
+
+    In "best 9.1  mean 7.3" and in "tax 0.5  sum 3.2" both stand for themselves, in brackets for the name before.
+    """
+    statistic = STATISTICS.get(label.lower(), "")
+    stands_alone = last.lower() in STATISTICS or statistic in _MEASURES_TOO
+    return "" if stands_alone and not _OPENS.search(before.removesuffix(label)) else statistic
 
 
 def _name_behind(spot: _Spot, label: str) -> str:
@@ -501,7 +544,7 @@ def _counts_by_name(lines: Sequence[_Line], counting: dict[str, str]) -> bool:
     """Say whether the count has the name of a step or an epoch, in its line or at the head of its column."""
     counts = [line for line in lines if line.shape in counting]
     heads = {line.columns[0] for line in counts if line.columns} | {
-        line.spots[0].before.strip(" :=[(#") for line in counts
+        re.split(r"\W", line.spots[0].before.strip(" :=[(#"))[-1] for line in counts
     }
     return any(canonical(head.lower()) in COUNTERS or head.lower() in _EPOCHS for head in heads if head)
 
