@@ -447,6 +447,7 @@ KNOWN = {
     ("logs/remote_files.py", "is_file"), ("logs/remote_files.py", "is_dir"),  # of that copy, and of a member
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
     ("logs/names/lexicon.py", "read_text"),  # our own file
+    ("checks/check.py", "scandir"),  # the package's own modules
     ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
     ("judge/reader.py", "read_text"), ("judge/reader.py", "glob"),  # replies that it kept itself
     ("batch/formats/sample_shards.py", "open"),  # of an archive that `open_input` opened
