@@ -263,6 +263,7 @@ def _served_as_training(run: Run) -> DerivedFact | None:
     )
 
 
+_SCORES_OF_SETS = (Quantity.ACCURACY, Quantity.AUC, Quantity.HIT_RATE, Quantity.F1)
 MIN_CLOSING_SCORE_GAP = 0.15
 """Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
 _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
@@ -349,14 +350,17 @@ def _parted_sets(run: Run) -> DerivedFact | None:
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
-    """Return the losses of sets that have an accuracy at the same steps, though no name says evaluation: `region_b`."""
-    scores = {score.role.part: score for score in columns_of(run, Quantity.ACCURACY, phase="eval") if score.role}
+    """Return the losses of sets that have a score at the same steps, though no name says evaluation: `march bce`."""
+    scored = columns_of(run, *_SCORES_OF_SETS)
+    scores = {tuple(score.role.part.split()): score.step for score in scored if score.role and score.role.part}
+    measure = {*pieces_of(named(training)), "loss"}
     return [
         loss
         for loss in columns_of(run, Quantity.LOSS, phase="train")
-        if loss.role and loss.role.part and loss.role.part in scores and len(loss) < len(training)
-        and np.array_equal(loss.step, scores[loss.role.part].step)
-    ]  # fmt: skip
+        if loss.role and len(loss) < len(training)
+        for of_set in [tuple(word for word in loss.role.part.split() if word not in measure)]
+        if of_set in scores and np.array_equal(loss.step, scores[of_set])
+    ]
 
 
 # Rows of evaluation that are longer than those of training, by positions in the row or by sets of one length.

@@ -160,12 +160,20 @@ _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
 
 
 def with_reasons(findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[Finding]:
-    """Return the findings; those that a fact at the same step explains without a fault become unknown."""
-    reasons = {(symptom, fact.steps[0]): fact.text for fact in facts for symptom in _EXPLAINED_BY.get(fact.fact, ())}
+    """Return the findings; those that a fact at the same step explains without a fault become unknown.
+
+    A fact of several steps explains all jumps, so that it holds at any step.
+    """
+    reasons = {
+        (symptom, fact.steps[0] if len(fact.steps) == 1 else None): fact.text
+        for fact in facts
+        for symptom in _EXPLAINED_BY.get(fact.fact, ())
+    }
     return [
         finding if reason is None else finding.model_copy(update={"state": State.UNKNOWN, "summary": reason})
         for finding in findings
-        for reason in [reasons.get((finding.symptom, finding.steps[0])) if finding.steps else None]
+        for at in [finding.steps[0] if finding.steps else None]
+        for reason in [reasons.get((finding.symptom, at), reasons.get((finding.symptom, None)))]
     ]
 
 
