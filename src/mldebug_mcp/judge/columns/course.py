@@ -510,6 +510,39 @@ def growing(run: Run, loss: Series) -> Facts:
         )
 
 
+RUNS_OFF_TIMES = 1000.0
+"""Times its first value, or times one where that is less, that a measured column is for good. Chosen: what starts near
+zero may grow as far and be sound."""
+_ADDS_UP = frozenset(
+    {"total", "sum", "cum", "cumulative", "elapsed", "flops", "tokens", "seen", "time", "count", "far"}
+)
+"""Words of what adds up as a run goes on."""
+
+
+def column_runs_off(run: Run) -> Facts:
+    """Yield a column of no known quantity that grows a thousandfold and stays there: no count, and no straight line."""
+    for name, series in run.series.items():
+        column = series.finite
+        value = np.abs(column.value)
+        if series.role is not None or len(value) < MIN_RECORDS_FOR_LEVEL or _ADDS_UP & set(pieces_of(name)):
+            continue
+        first, last = float(value[0]), tail(column)
+        if np.abs(last).min() < RUNS_OFF_TIMES * max(first, 1.0) or not (column.value % 1 != 0).any():
+            continue
+        line = np.polyval(np.polyfit(column.step, value, 1), column.step)
+        if 1 - float(np.var(value - line) / np.var(value)) >= MIN_LINE_VARIANCE_SHARE:
+            continue
+        jumps = np.flatnonzero(value >= RUNS_OFF_TIMES * max(first, 1.0))
+        yield derived_fact(
+            "column_runs_off",
+            f"{named(series)} is {figure(column.value[0])} in its first record, {figure(column.value[jumps[0]])} at "
+            f"{run.place(column.step[jumps[0]])} and {figure(column.value[-1])} at the end. What is measured keeps "
+            "its size within a few times, unless something runs away.",
+            {"first": column.value[0], "last": column.value[-1]},
+            at=column.step[jumps[0]],
+        )
+
+
 _OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
 _COSINES = frozenset({"cos", "cosine", "cossim", "similarity", "corr", "alignment"})
 _BEFORE = frozenset({"prev", "previous", "last", "successive", "consecutive", "lag", "lag1", "before", "adjacent"})

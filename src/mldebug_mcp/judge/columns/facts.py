@@ -22,7 +22,7 @@ MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Kind, ...] = (
     trained.nothing_trained, trained.sum_stops,
-    trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
+    trained.lost_where_negative, trained.norm_lost, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
@@ -73,8 +73,8 @@ _KINDS: tuple[Kind, ...] = (
     policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
-    guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
-    course.growing, course.frozen_columns, course.at_first_evaluation, course.periods,
+    guesses.uniform_policy, evaluation.contradictions, guesses.majority, guesses.classes_unanswered, evaluation.training_behind, policies.at_limit,
+    course.growing, course.column_runs_off, course.frozen_columns, course.at_first_evaluation, course.periods,
 )  # fmt: skip
 """What yields facts of one kind, the sharpest kinds first; the first fact of a kind counts."""
 _EACH_COUNTS = frozenset({

@@ -16,6 +16,7 @@ from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
     fades_to_zero,
     monotone,
+    positive,
     row_medians,
     sample,
     start_level,
@@ -484,6 +485,53 @@ def lost_where_negative(run: Run) -> Facts:
                 {"records": bad.sum()},
                 steps=loss.step[bad][:20].tolist(),
             )
+
+
+_OF_UPDATES = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RATIO, Quantity.LEARNING_RATE)
+"""What is zero where an update is left out: no reason for that."""
+MIN_LOST_SHARE = 0.05
+"""Share of the later records in which a norm is lost. Chosen: a loss scale that probes costs one step of hundreds."""
+MIN_MEASURED = 3
+"""Distinct values, not all whole, of what is measured and no mark. Chosen."""
+
+
+def norm_lost(run: Run) -> Facts:
+    """Yield that a norm of gradients or updates is NaN in some records while the loss is finite, and where.
+
+    Not this in half precision, where a loss scale that is too high makes it.
+    """
+    if "loss" not in run or in_half_precision(run) or "loss_scale" in run:
+        return
+    for norm in whole_columns(run, Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, phase="train"):
+        whole = run[norm.name]
+        bad, loss = np.isnan(whole.value), run["loss"].finite
+        later = bad[len(bad) // 2 :]
+        if int(later.sum()) < max(LEAST_NEGATIVE, MIN_LOST_SHARE * len(later)) or later.all():
+            continue
+        if int((~bad).sum()) < LEAST_NEGATIVE or not np.isin(whole.step[bad], loss.step).all():
+            continue
+        text = f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
+        zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
+        if zero is not None:
+            text += (
+                f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The slope "
+                "of a root, a logarithm or a division at zero is not a number."
+            )
+        yield derived_fact(
+            "norm_lost_where_zero" if zero is not None else "norm_lost",
+            f"{text} Such a gradient teaches nothing, and spoils all weights where it is applied.",
+            {"records": bad.sum()},
+            steps=whole.step[bad][:20].tolist(),
+        )
+
+
+def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> bool:
+    """Say whether a measured column is zero in just the records that are bad."""
+    if (column.role is not None and column.role.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
+        return False
+    others = column.value[~bad]
+    is_measured = has_distinct(others, MIN_MEASURED) and bool((others % 1 != 0).any()) and positive(others)
+    return is_measured and not column.value[bad].any()
 
 
 _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
