@@ -73,7 +73,8 @@ _KINDS: tuple[Kind, ...] = (
     policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
-    guesses.uniform_policy, evaluation.contradictions, guesses.majority, guesses.classes_unanswered, evaluation.training_behind, policies.at_limit,
+    guesses.uniform_policy, evaluation.contradictions, guesses.majority, guesses.classes_unanswered,
+    evaluation.training_behind, policies.at_limit,
     course.growing, course.column_runs_off, course.frozen_columns, course.at_first_evaluation, course.periods,
 )  # fmt: skip
 """What yields facts of one kind, the sharpest kinds first; the first fact of a kind counts."""

@@ -514,8 +514,8 @@ def norm_lost(run: Run) -> Facts:
         zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
         if zero is not None:
             text += (
-                f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The slope "
-                "of a root, a logarithm or a division at zero is not a number."
+                f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The "
+                "slope of a root, a logarithm or a division at zero is not a number."
             )
         yield derived_fact(
             "norm_lost_where_zero" if zero is not None else "norm_lost",
