@@ -271,9 +271,9 @@ def classes_unanswered(run: Run) -> Facts:
     """Yield that answers by class leave classes out which the labels have: both add up alike, and labels never move."""
     groups: dict[str, dict[str, Series]] = {}
     for name, series in run.series.items():
-        head, _, member = name.replace("/", " ").rpartition(" ")
+        *head, member = pieces_of(name) or [""]
         if head and series.role is None and len(series.finite) == len(series) >= LEAST_PAIRS:
-            groups.setdefault(head, {})[member] = series
+            groups.setdefault(" ".join(head), {})[member] = series
     alike = [(head, group) for head, group in groups.items() if len(group) >= MIN_CLASSES]
     for (named_labels, labels), (named_answers, answers) in permutations(alike, 2):
         steps = next(iter(labels.values())).step
