@@ -448,6 +448,16 @@ def test_a_set_of_any_name_that_is_measured_as_training_is_shows_which_rows_are_
     assert (leading(answer) == "train_eval_leakage") is stated
 
 
+@pytest.mark.parametrize("head", ["sizes", "norm", "w_l2"])
+@pytest.mark.parametrize(("front", "end", "stated"), [(0.0, 2.485, True), (0.3, 2.485, False), (0.0, 0.4, False)])
+def test_parts_of_size_zero_with_a_gradient_are_held_there(head: str, front: float, end: float, stated: bool) -> None:
+    sizes = {f"{head} {part}": np.full(len(STEPS), front) for part in ("front", "mid")}
+    loss = end + (2.485 - end) * np.exp(-STEPS / 20)
+    answer = diagnosed({"ce": loss, "g": rough(0.14, 0.2), **sizes, f"{head} out": rough(0.01, 0.3, 2)})
+    assert ("weights_at_zero" in facts(answer)) is stated
+    assert (leading(answer) == "weight_decay_too_high") is stated
+
+
 def ranked(evaluated: Mapping[str, Curve | Sequence[float]]) -> RunDiagnosis:
     return diagnosed(
         {"loss": rough(0.2 + 4 * np.exp(-STEPS / 8), 0.03), "in_batch_acc": 0.99 - 0.9 * np.exp(-STEPS / 8)},

@@ -223,6 +223,14 @@ def test_lines_with_a_remark_do_not_hide_those_without_and_nan_is_kept(tmp_path:
     assert [math.isnan(value) for value in run["|dW|"].value.tolist()] == [at % 2 == 1 for at in steps]
 
 
+def test_a_word_of_sentences_in_front_of_a_list_names_its_members(tmp_path: Path) -> None:
+    block = "----- round {at} -----\n fit   {loss:.3f}\n held  {loss:.3f}   right 90.9%\n"
+    block += " said  [{at}, 90, 3]\n was   [50, 30, 13]\n"
+    text = "".join(block.format(at=at, loss=1 / (at + 1)) for at in range(10))
+    run = read(tmp_path, f"=== leaf spots, 12px ===\n9,000 train. sgd .002\n{text}")
+    assert [run[f"was {kind}"].value[-1] for kind in (1, 2, 3)] == [50, 30, 13]
+
+
 @pytest.mark.parametrize("text", [
     "".join(f"-rw-r--r-- 1 root root {at * 1000} Nov {at} file{at}.bin\n" for at in range(1, 20)),
     "".join(f"chapter {at} page {at * 7}\n" for at in range(1, 20)),

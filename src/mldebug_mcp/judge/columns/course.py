@@ -1981,8 +1981,10 @@ def _jumps_at_each_step(run: Run, loss: Series) -> DerivedFact | None:
     for series in run.series.values():
         column = series.finite
         is_open = series.role is None or series.role.quantity is Quantity.BATCH_SIZE
-        at = 1 + np.flatnonzero(np.diff(column.value)) if is_open and len(column) >= MIN_RECORDS_FOR_LEVEL else ()
-        if not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES or not positive(column.value):
+        if not is_open or len(column) < MIN_RECORDS_FOR_LEVEL or not positive(column.value):
+            continue
+        at = 1 + np.flatnonzero(np.diff(column.value))
+        if not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
             continue
         begins = np.searchsorted(loss.step, column.step[at])
         bounds, steps = [0, *begins.tolist(), len(loss)], np.diff(column.value)[at - 1]

@@ -26,7 +26,7 @@ _KINDS: tuple[Kind, ...] = (
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
-    trained.scores_stand_still, trained.answers_of_all_rows,
+    trained.weights_at_zero, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.both_sides_count,
     guesses.loss_apart_from_answers,
     guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,

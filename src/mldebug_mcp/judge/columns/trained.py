@@ -939,6 +939,38 @@ _OF_SIZES = frozenset({"size", "sizes", "norm", "norms", "w", "weight", "weights
 _OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
 
 
+@given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def weights_at_zero(run: Run, loss: Series) -> Facts:
+    """Yield that most parts have weights of size zero from the first record on, though there is a gradient.
+
+    Not this where the loss is learnt: parts that begin at zero on purpose then move.
+    """
+    if median(tail(loss)) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
+        return
+    unread = [series.finite for series in run.series.values() if series.role is None and len(series.finite)]
+    slopes = [series for series in unread if not _OF_GRADIENTS.isdisjoint(pieces_of(named(series)))]
+    slopes += columns_of(run, Quantity.GRADIENT_NORM)
+    sizes = [series for series in unread if len(series) >= LEAST_PAIRS]
+    sizes = [
+        series for series in sizes
+        for words in [pieces_of(named(series))]
+        if _OF_GRADIENTS.isdisjoint(words) and not _OF_SIZES.isdisjoint(words[:-1])
+    ]  # fmt: skip
+    sizes += columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_PAIRS)
+    gone = [series for series in sizes if not series.value.any()]
+    slope = next((series for series in slopes if positive(series.value)), None)
+    if slope is None or len(gone) < max(LEAST_SHRUNK, len(sizes) / 2):
+        return
+    yield derived_fact(
+        "weights_at_zero",
+        f"{', '.join(map(named, gone[:3]))}: {len(gone)} of {len(sizes)} parts are of size 0 in all records, though "
+        f"{named(slope)} is about {figure(median(slope.value))}, and {named(loss)} stays at {figure(loss.value[-1])}. "
+        "What has a gradient moves, unless something takes it back to zero, as a decay of the weights does.",
+        {"parts": len(gone)},
+        at=gone[0].step[0],
+    )
+
+
 def part_with_gradient_stands_still(run: Run) -> Facts:
     """Yield that a part has a gradient and keeps its size to the last digit, by two groups of columns of like parts.
 
