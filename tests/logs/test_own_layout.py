@@ -225,10 +225,10 @@ def test_lines_with_a_remark_do_not_hide_those_without_and_nan_is_kept(tmp_path:
 
 def test_a_word_of_sentences_in_front_of_a_list_names_its_members(tmp_path: Path) -> None:
     block = "----- round {at} -----\n fit   {loss:.3f}\n held  {loss:.3f}   right 90.9%\n"
-    block += " said  [{at}, 90, 3]\n was   [50, 30, 13]\n"
-    text = "".join(block.format(at=at, loss=1 / (at + 1)) for at in range(10))
-    run = read(tmp_path, f"=== leaf spots, 12px ===\n9,000 train. sgd .002\n{text}")
-    assert [run[f"was {kind}"].value[-1] for kind in (1, 2, 3)] == [50, 30, 13]
+    block += " said  [29{at}6, 44, 0, 0, 0, 0]\n was   [2688, 222, 42, 20, 17, 11]\n"
+    text = "".join(block.format(at=at, loss=1 / (at + 1)) for at in range(8))
+    run = read(tmp_path, f"=== leaf ===\n9,000 train / 3,000 held. sgd .002 m.9 bs 100, 8 rounds\n{text}")
+    assert [run[f"was {kind}"].value[-1] for kind in range(1, 7)] == [2688, 222, 42, 20, 17, 11]
 
 
 @pytest.mark.parametrize("text", [
