@@ -372,6 +372,92 @@ def test_pairs_of_a_reward_model_contradict_once_training_has_learnt_an_order(
     assert (leading(answer) == "preference_labels_swapped") is stated
 
 
+LOST = np.isin(STEPS, [12, 23, 38, 50, 53, 54, 61, 66, 72])
+SPREAD = rough(0.5, 0.3, 5)
+
+
+@pytest.mark.parametrize("name", ["spread.min", "quietest", "row_std"])
+def test_a_norm_that_is_nan_just_where_a_column_is_zero_has_invalid_math(name: str) -> None:
+    norm = np.where(LOST, np.nan, rough(1.0, 0.2, 4))
+    answer = diagnosed({"ce": rough(FALLS - 1.4, 0.05), "grad_norm": norm, name: np.where(LOST, 0.0, SPREAD)})
+    stated = next(fact.text for fact in answer.sheet.facts if fact.fact == "norm_lost_where_zero")
+    assert f"In just these {name} is 0" in stated
+    assert leading(answer) == "invalid_math"
+
+
+@pytest.mark.parametrize(("zero", "settings", "stated"), [
+    (np.where(LOST, 0.0, 1.0), {}, {"norm_lost"}), (np.where(STEPS == 50, 0.0, SPREAD), {}, {"norm_lost"}),
+    (np.where(LOST, 0.0, SPREAD), {"fp16": True}, set()),
+], ids=["a mark", "in one of them", "half precision"])  # fmt: skip
+def test_a_norm_that_is_nan_without_such_a_column_is_lost_for_another_reason(
+    zero: Curve, settings: dict[str, Any], stated: set[str]
+) -> None:
+    norm = np.where(LOST, np.nan, rough(1.0, 0.2, 4))
+    answer = diagnosed({"ce": rough(FALLS - 1.4, 0.05), "grad_norm": norm, "applied": zero}, settings=settings)
+    assert {fact for fact in facts(answer) if fact.startswith("norm_lost")} == stated
+
+
+@pytest.mark.parametrize("names", [("said", "was"), ("pred", "gt"), ("out_kind", "in_kind")])
+@pytest.mark.parametrize(("rare", "stated"), [(0.0, True), (0.8, False)])
+def test_answers_that_leave_out_classes_which_the_labels_have_hide_behind_their_accuracy(
+    names: tuple[str, str], rare: float, stated: bool
+) -> None:
+    labels = [2688.0, 222.0, 60.0, 30.0]
+    few = np.round(rough(rare, 0.1, 2)[:, None] * labels[2:])
+    second = np.round(rough(220, 0.1, 3))
+    answers = [3000 - second - few.sum(axis=1), second, few[:, 0], few[:, 1]]
+    lists = {f"{names[0]} {kind}": values for kind, values in enumerate(answers)}
+    lists |= {f"{names[1]} {kind}": np.full(len(STEPS), value) for kind, value in enumerate(labels)}
+    answer = diagnosed({"loss": rough(FALLS / 8, 0.01), "right": 0.91 + 0.03 * STEPS / 80, **lists})
+    assert ("classes_unanswered" in facts(answer)) is stated
+    assert (leading(answer) == "class_imbalance") is stated
+
+
+@pytest.mark.parametrize(("name", "rate", "stated"), [
+    ("drift", 0.2, True), ("spread of z", 0.2, True), ("drift", 0.05, False), ("flops", 0.2, False),
+])  # fmt: skip
+def test_a_column_of_any_name_that_grows_a_thousandfold_is_not_healthy(name: str, rate: float, stated: bool) -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.02), name: 2.3 * np.exp(rate * STEPS)})
+    assert ("column_runs_off" in facts(answer)) is stated
+    assert (leading(answer) == "healthy") is not stated
+
+
+@pytest.mark.parametrize(("rate", "stated"), [(0.3, True), (0.03, False)])
+def test_values_that_run_off_where_no_reward_is_named_are_those_of_a_critic(rate: float, stated: bool) -> None:
+    values = 30 * np.exp(rate * STEPS)
+    answer = diagnosed({"q mean": values, "td²": values**2 / 10, "pay": rough(4.0, 0.5)})
+    assert ("values_run_off" in facts(answer)) is stated
+    assert (leading(answer) == "value_instability") is stated
+
+
+@pytest.mark.parametrize("words", [("march bce", "march auc"), ("oslo bce", "oslo hit"), ("site 4 bce", "site 4 acc")])
+@pytest.mark.parametrize(("end", "stated"), [(2.0, True), (0.1, False)])
+def test_a_set_of_any_name_that_is_measured_as_training_is_shows_which_rows_are_known(
+    words: tuple[str, str], end: float, stated: bool
+) -> None:
+    at = np.arange(8.0)
+    loss = 0.03 + 0.62 * np.exp(-STEPS / 20)
+    answer = diagnosed(
+        {"bce": loss},
+        evaluated={
+            "val bce": loss[9::10] + 0.01, "val auc": 1 - 0.25 * np.exp(-at / 2),
+            words[0]: 0.7 + (end - 0.7) * at / 7, words[1]: (0.66 if stated else 0.95) - 0.005 * at,
+        },
+    )  # fmt: skip
+    assert ("held_out_sets_disagree" in facts(answer)) is stated
+    assert (leading(answer) == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize("head", ["sizes", "norm", "w_l2"])
+@pytest.mark.parametrize(("front", "end", "stated"), [(0.0, 2.485, True), (0.3, 2.485, False), (0.0, 0.4, False)])
+def test_parts_of_size_zero_with_a_gradient_are_held_there(head: str, front: float, end: float, stated: bool) -> None:
+    sizes = {f"{head} {part}": np.full(len(STEPS), front) for part in ("front", "mid")}
+    loss = end + (2.485 - end) * np.exp(-STEPS / 20)
+    answer = diagnosed({"ce": loss, "g": rough(0.14, 0.2), **sizes, f"{head} out": rough(0.01, 0.3, 2)})
+    assert ("weights_at_zero" in facts(answer)) is stated
+    assert (leading(answer) == "weight_decay_too_high") is stated
+
+
 def ranked(evaluated: Mapping[str, Curve | Sequence[float]]) -> RunDiagnosis:
     return diagnosed(
         {"loss": rough(0.2 + 4 * np.exp(-STEPS / 8), 0.03), "in_batch_acc": 0.99 - 0.9 * np.exp(-STEPS / 8)},
@@ -384,6 +470,10 @@ def ranked(evaluated: Mapping[str, Curve | Sequence[float]]) -> RunDiagnosis:
     ({"eval_recall_at_10": np.zeros(8), "eval_median_rank": np.ones(8)}, True),
     ({"val/hit_rate@20": 0.02 + 0.004 * NOISE[1], "val/medR": 3.0 + 0.1 * NOISE[2]}, True),
     ({"eval_recall@5": np.full(8, 0.01), "eval_mrr": 0.8 + 0.01 * NOISE[3]}, True),
+    ({"hit50": 0.06 + 0.004 * NOISE[1], "med.place": 390 * 0.75 ** np.arange(8)}, True),
+    ({"recall@20": 0.03 + 0.002 * NOISE[1], "median position": 400 * 0.7 ** np.arange(8)}, True),
+    ({"hit50": 50 / (780 * 0.75 ** np.arange(8)), "med.place": 390 * 0.75 ** np.arange(8)}, False),
+    ({"hit50": 0.06 + 0.004 * NOISE[1], "med.place": 390 * 0.98 ** np.arange(8)}, False),
     ({"eval_recall_at_10": 0.97 + 0.004 * NOISE[1], "eval_median_rank": np.ones(8)}, False),
     ({"eval_recall_at_10": 0.02 + 0.004 * NOISE[1], "eval_median_rank": np.full(8, 250.0)}, False),
     ({"eval_recall_at_1": 0.02 + 0.004 * NOISE[1], "eval_mrr": np.full(8, 0.3)}, False),

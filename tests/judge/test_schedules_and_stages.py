@@ -137,6 +137,33 @@ def test_a_jump_that_stays_or_comes_at_another_step_is_explained_by_no_stage(
     assert "stages_explain_jumps" not in facts(diagnosed(columns))
 
 
+def of_steps(step: int) -> float:
+    """Return what is 32 at first and twice as much after 50, 90 and 150 steps."""
+    return 32.0 * (1 + (step > 50)) * (1 + (step > 90)) * (1 + (step > 150))
+
+
+def against_the_batch(step: int, power: float, late: float = 0.0) -> float:
+    """Return a loss that falls, grows with a power of what `of_steps` gives, and jumps once more where it is late."""
+    level: float = (0.2 + 2 * math.exp(-step / 10)) * math.pow(of_steps(step) / 32, power)
+    return level * (1 - 0.001 * (step % 50)) * (1 + 0.005 * float(NOISE[step])) + late * (step > 120)
+
+
+@pytest.mark.parametrize("name", ["n", "negatives", "rows per side", "masked"])
+def test_a_loss_that_jumps_at_each_step_of_a_column_of_any_name_has_another_scale_there(name: str) -> None:
+    answer = diagnosed({"nce": partial(against_the_batch, power=0.7), name: of_steps})
+    assert "at steps 51, 91, 151, just where" in facts(answer)["stages_explain_jumps"]
+    assert answer.hypotheses[0].cause == "healthy"
+
+
+@pytest.mark.parametrize(("power", "late", "column"), [
+    (0.7, 0.6, of_steps), (1.05, 0.0, of_steps), (0.7, 0.0, lambda step: 1.0 + (step > 50) + (step > 110)),
+    (0.7, 0.0, lambda step: 1.0 + (step - 1) // 50),
+], ids=["a jump elsewhere", "a sum", "steps elsewhere", "a count"])  # fmt: skip
+def test_jumps_that_a_column_gives_no_reason_for_stay(power: float, late: float, column: Any) -> None:
+    columns = {"nce": partial(against_the_batch, power=power, late=late), "n": column}
+    assert "stages_explain_jumps" not in facts(diagnosed(columns))
+
+
 def idle(step: int) -> float:
     return 1.61 + 0.004 * float(NOISE[step])
 

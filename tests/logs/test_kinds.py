@@ -25,6 +25,8 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         (("loss", "objective/rlhf_reward"), {}, "ppo"),
         (("value_loss", "explained_variance"), {}, "rl"),
         (("reward", "policy_objective"), {}, "rl"),
+        (("pay", "q mean", "td²"), {}, "rl"),
+        (("loss", "td", "lr"), {}, "unknown"),
         (("reward", "kl", "entropy"), {}, "grpo"),
         (("reward", "kl", "value_loss"), {}, "ppo"),
         (("reward", "kl", "eval_accuracy"), {"num_generations": 8}, "grpo"),

@@ -260,6 +260,14 @@ def test_a_best_and_a_mean_next_to_each_other_and_a_variance_stand_for_themselve
     assert run["variance"].value[-1] == 0.38
 
 
+def test_a_word_of_sentences_in_front_of_a_list_names_its_members(tmp_path: Path) -> None:
+    block = "----- round {at} -----\n fit   {loss:.3f}\n held  {loss:.3f}   right 90.9%\n"
+    block += " said  [29{at}6, 44, 0, 0, 0, 0]\n was   [2688, 222, 42, 20, 17, 11]\n"
+    text = "".join(block.format(at=at, loss=1 / (at + 1)) for at in range(8))
+    run = read(tmp_path, f"=== leaf ===\n9,000 train / 3,000 held. sgd .002 m.9 bs 100, 8 rounds\n{text}")
+    assert [run[f"was {kind}"].value[-1] for kind in range(1, 7)] == [2688, 222, 42, 20, 17, 11]
+
+
 @pytest.mark.parametrize("text", [
     "".join(f"-rw-r--r-- 1 root root {at * 1000} Nov {at} file{at}.bin\n" for at in range(1, 20)),
     "".join(f"chapter {at} page {at * 7}\n" for at in range(1, 20)),

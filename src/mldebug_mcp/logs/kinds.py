@@ -15,6 +15,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.conventions import BOOSTER
 from mldebug_mcp.logs.names.settings import words_of
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Ending, Run
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.settings import POLICIES
@@ -73,6 +74,7 @@ _OF_AGENTS_ALONE = (
     "learning_starts", "n_envs", "environment",
 )  # fmt: skip
 """What only those configure who train an agent: a `gamma` alone may be that of a schedule or of a focal loss."""
+_OF_CRITICS = frozenset({"q", "critic", "value", "v", "actor"})
 _OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
 
 _TRAINED_LANGUAGE_MODEL = regex(
@@ -161,8 +163,16 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
         return "sft"
     if "reward" in metrics:
         return _rewarded(metrics)
+    if _learns_by_differences(metrics):
+        return "rl"
     kind = _of_its_model(settings)
     return "supervised" if kind == "unknown" and _is_scored(metrics) else kind
+
+
+def _learns_by_differences(metrics: Collection[str]) -> bool:
+    """Say whether a critic learns by temporal differences: they are logged, and what it foresees."""
+    words = [set(pieces_of(name)) for name in metrics]
+    return any("td" in of for of in words) and any(of & _OF_CRITICS and "td" not in of for of in words)
 
 
 def _is_scored(metrics: Collection[str]) -> bool:

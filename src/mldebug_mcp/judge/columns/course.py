@@ -65,6 +65,7 @@ from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
+from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Frozen values: exactly the same while others move.
 
@@ -506,6 +507,39 @@ def growing(run: Run, loss: Series) -> Facts:
             f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
             " from step to step grows.",
             {"from": first, "to": last, "order": ordered},
+        )
+
+
+RUNS_OFF_TIMES = 1000.0
+"""Times its first value, or times one where that is less, that a measured column is for good. Chosen: what starts near
+zero may grow as far and be sound."""
+_ADDS_UP = frozenset(
+    {"total", "sum", "cum", "cumulative", "elapsed", "flops", "tokens", "seen", "time", "count", "far"}
+)
+"""Words of what adds up as a run goes on."""
+
+
+def column_runs_off(run: Run) -> Facts:
+    """Yield a column of no known quantity that grows a thousandfold and stays there: no count, and no straight line."""
+    for name, series in run.series.items():
+        column = series.finite
+        value = np.abs(column.value)
+        if series.role is not None or len(value) < MIN_RECORDS_FOR_LEVEL or _ADDS_UP & set(pieces_of(name)):
+            continue
+        first, last = float(value[0]), tail(column)
+        if np.abs(last).min() < RUNS_OFF_TIMES * max(first, 1.0) or not (column.value % 1 != 0).any():
+            continue
+        line = np.polyval(np.polyfit(column.step, value, 1), column.step)
+        if 1 - float(np.var(value - line) / np.var(value)) >= MIN_LINE_VARIANCE_SHARE:
+            continue
+        jumps = np.flatnonzero(value >= RUNS_OFF_TIMES * max(first, 1.0))
+        yield derived_fact(
+            "column_runs_off",
+            f"{named(series)} is {figure(column.value[0])} in its first record, {figure(column.value[jumps[0]])} at "
+            f"{run.place(column.step[jumps[0]])} and {figure(column.value[-1])} at the end. What is measured keeps "
+            "its size within a few times, unless something runs away.",
+            {"first": column.value[0], "last": column.value[-1]},
+            at=column.step[jumps[0]],
         )
 
 
@@ -1881,6 +1915,10 @@ JUMPS_AT_STAGE = 1.25
 """Times its level before by which a loss jumps at a stage. Chosen: noise of a mean over a batch has less."""
 OF_LARGEST = 0.5
 """Share of the largest jump at a stage that one elsewhere has at most. Chosen: the stages then explain the jumps."""
+LEAST_STAGES_UNNAMED = 2
+"""Steps of a column whose name says nothing of stages. Chosen: one step may fall together with a fault."""
+AS_A_SUM = 0.9
+"""Share of the times by which a column grows that a sum over it grows at least. Chosen."""
 COMES_DOWN = 0.5
 """Share of the jump that is gone at the end of the stage. Chosen: the harder task is learnt, too."""
 _HARDER = frozenset(
@@ -1897,6 +1935,9 @@ _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps"
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def stages_explain_jumps(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps where a stage of the task begins, nowhere else as far, and comes down in that stage."""
+    if (planned := _jumps_at_each_step(run, loss)) is not None:
+        yield planned
+        return
     rises = np.diff(loss.value, prepend=loss.value[0])
     where, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
     begins = [at for at in begins if LEAST_PAIRS <= at <= len(loss) - LEAST_PAIRS]
@@ -1928,6 +1969,57 @@ def stages_explain_jumps(run: Run, loss: Series) -> Facts:
         {"before": before, "high": high, "end": end},
         at=step,
     )
+
+
+def _jumps_at_each_step(run: Run, loss: Series) -> DerivedFact | None:
+    """Return that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
+
+    Not this where evaluation gets worse, where the column only counts, or where the loss grows as much as a column
+    that goes up: it is a sum then.
+    """
+    rises = np.diff(loss.value, prepend=loss.value[0])
+    for series in run.series.values():
+        column = series.finite
+        is_open = series.role is None or series.role.quantity is Quantity.BATCH_SIZE
+        if not is_open or len(column) < MIN_RECORDS_FOR_LEVEL or not positive(column.value):
+            continue
+        at = 1 + np.flatnonzero(np.diff(column.value))
+        if not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
+            continue
+        begins = np.searchsorted(loss.step, column.step[at])
+        bounds, steps = [0, *begins.tolist(), len(loss)], np.diff(column.value)[at - 1]
+        lasts = np.diff(bounds)
+        if lasts.min() < LEAST_PAIRS or not (positive(steps) or positive(-steps)) or (loss.value <= 0).any():
+            continue
+        if not np.ptp(steps) and np.ptp(lasts[:-1]) <= 1:  # it counts
+            continue
+        before = np.array([median(loss.value[end - LEAST_PAIRS : end]) for end in bounds[1:]])
+        high, elsewhere = loss.value[begins], np.delete(rises, begins)
+        is_sum = steps[0] > 0 and (high / before[:-1] >= AS_A_SUM * column.value[at] / column.value[at - 1]).any()
+        if (
+            is_sum
+            or (high < JUMPS_AT_STAGE * before[:-1]).any()
+            or (before[1:] > high).any()
+            or elsewhere.max() > OF_LARGEST * rises[begins].min()
+            or _evaluation_rises(run)
+        ):
+            continue
+        shown = ", ".join(f"{figure(low)} to {figure(top)}" for low, top in zip(before, high, strict=False))
+        return derived_fact(
+            "stages_explain_jumps",
+            f"{named(loss)} goes from about {shown} at {run.step_name}s "
+            f"{', '.join(map(figure, loss.step[begins].tolist()))}, just where {named(series)} steps "
+            f"{'up' if steps[0] > 0 else 'down'} ({from_to(column.value)}). It falls between these steps, and jumps "
+            "nowhere else. What is asked changes there, so the loss has another scale from there on.",
+            {"stages": len(at)},
+            steps=loss.step[begins].tolist(),
+        )
+    return None
+
+
+def _evaluation_rises(run: Run) -> bool:
+    evaluation = logged(run, "eval_loss", LEAST_PAIRS)
+    return evaluation is not None and median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:

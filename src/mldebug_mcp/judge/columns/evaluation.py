@@ -263,6 +263,7 @@ def _served_as_training(run: Run) -> DerivedFact | None:
     )
 
 
+_SCORES_OF_SETS = (Quantity.ACCURACY, Quantity.AUC, Quantity.HIT_RATE, Quantity.F1)
 MIN_CLOSING_SCORE_GAP = 0.15
 """Share of right answers, or area under the curve, by which a set that is evaluated at the end lies below. Chosen."""
 _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
@@ -349,14 +350,17 @@ def _parted_sets(run: Run) -> DerivedFact | None:
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
-    """Return the losses of sets that have an accuracy at the same steps, though no name says evaluation: `region_b`."""
-    scores = {score.role.part: score for score in columns_of(run, Quantity.ACCURACY, phase="eval") if score.role}
+    """Return the losses of sets that have a score at the same steps, though no name says evaluation: `march bce`."""
+    scored = columns_of(run, *_SCORES_OF_SETS)
+    scores = {tuple(score.role.part.split()): score.step for score in scored if score.role and score.role.part}
+    measure = {*pieces_of(named(training)), "loss"}
     return [
         loss
         for loss in columns_of(run, Quantity.LOSS, phase="train")
-        if loss.role and loss.role.part and loss.role.part in scores and len(loss) < len(training)
-        and np.array_equal(loss.step, scores[loss.role.part].step)
-    ]  # fmt: skip
+        if loss.role and len(loss) < len(training)
+        for of_set in [tuple(word for word in loss.role.part.split() if word not in measure)]
+        if of_set in scores and np.array_equal(loss.step, scores[of_set])
+    ]
 
 
 # Rows of evaluation that are longer than those of training, by positions in the row or by sets of one length.
@@ -731,27 +735,39 @@ def score_of_last_batch(run: Run) -> Facts:
         )
 
 
-_OF_THE_RANK = (frozenset({"median", "rank"}), frozenset({"medr"}), frozenset({"mdr"}))
-"""The words that name a median rank."""
+_MIDDLES = frozenset({"median", "med", "md", "medr", "mdr"})
+_RANKS = frozenset({"rank", "place", "position", "medr", "mdr"})
+"""The words that name a median rank: one of each."""
+LEFT_OF_RANK = 0.5
+"""Share of its first level to which a median rank comes down where hits have to follow. Chosen: what is learnt."""
+LEFT_OF_HITS = 0.5
+"""Share of the hits that such a rank has at least, below which they are not of it. Chosen: a median is rounded."""
 
 
 def hits_contradict_ranks(run: Run) -> Facts:
-    """Yield next to no hits among the first few, where the median rank or MRR puts most right answers among them."""
+    """Yield next to no hits among the first few, where the median rank or MRR puts right answers among them.
+
+    Where the median rank falls to R, more than k / 2R of the answers are among the first k: the higher a place, the
+    more right answers it has.
+    """
+    stated = _hopeless_hits(run) or _hits_stand_while_ranks_fall(run)
+    if stated is not None:
+        yield stated
+
+
+def _hopeless_hits(run: Run) -> DerivedFact | None:
     hits = [(rank, score) for rank, score in _hits(run) if score.value.max() < MAX_HOPELESS_SCORE]
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
     if score is None:
-        return
-    named_so = (
-        series.finite for name, series in run.series.items() if any(of <= set(pieces_of(name)) for of in _OF_THE_RANK)
-    )
-    ranks = [series for series in named_so if len(series) and 0 <= median(tail(series)) <= far_down]
+        return None
+    ranks = [series for series in _median_ranks(run) if 0 <= median(tail(series)) <= far_down]
     # What is not among the first k adds 1 / (k + 1) at most.
     least = 0.5 + 0.5 / (far_down + 1)
     ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= median(tail(series)) <= 1]
     ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
     if not ranks:
-        return
-    yield derived_fact(
+        return None
+    return derived_fact(
         "hits_contradict_ranks",
         f"{named(score)} is {figure(score.value.max())} at most, and {named(ranks[0])} about "
         f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
@@ -760,9 +776,36 @@ def hits_contradict_ranks(run: Run) -> Facts:
     )
 
 
+def _hits_stand_while_ranks_fall(run: Run) -> DerivedFact | None:
+    for rank in _median_ranks(run):
+        end = median(tail(rank))
+        if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= LEFT_OF_RANK * median(rank.value[:LEAST_PAIRS]):
+            continue
+        for far_down, score in _hits(run):
+            shares, least = as_shares(score.value), min(1.0, far_down / end) / 2
+            first, last = median(shares[:LEAST_PAIRS]), median(shares[-max(1, len(shares) // 3) :])
+            if not np.array_equal(rank.step, score.step) or last > min(first * GETS_WORSE, LEFT_OF_HITS * least):
+                continue
+            return derived_fact(
+                "hits_contradict_ranks",
+                f"{named(rank)} falls from {figure(rank.value[0])} to about {figure(end)}, and {named(score)} is "
+                f"{figure(first)} at first and {figure(last)} at the end. With such a median rank {percent(least)} of "
+                f"the right answers or more are among the first {far_down}. The two are not of the same ranking: "
+                "answers are counted one off, for instance, or looked up by another number.",
+                {"hits": last, "rank": end, "least": least},
+                at=score.step[-1],
+            )
+    return None
+
+
+def _median_ranks(run: Run) -> list[Series]:
+    names = {name: set(pieces_of(name)) for name in run.series}
+    return [run[name].finite for name, of in names.items() if of & _MIDDLES and of & _RANKS and len(run[name].finite)]
+
+
 def _hits(run: Run) -> Iterator[tuple[int, Series]]:
     """Yield the hit rates and recalls of evaluation, each with how far down the ranking is looked."""
-    for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, phase="eval", least=LEAST_PAIRS):
+    for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, least=LEAST_PAIRS):
         if score.role and (rank := _AT_RANK.search(score.role.part)):
             yield int(rank[1]), score
 

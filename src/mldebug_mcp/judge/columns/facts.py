@@ -22,11 +22,11 @@ MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Kind, ...] = (
     trained.nothing_trained, trained.sum_stops,
-    trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
+    trained.lost_where_negative, trained.norm_lost, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
-    trained.scores_stand_still, trained.answers_of_all_rows,
+    trained.weights_at_zero, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.both_sides_count,
     guesses.loss_apart_from_answers,
     guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
@@ -73,8 +73,9 @@ _KINDS: tuple[Kind, ...] = (
     policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
-    guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
-    course.growing, course.frozen_columns, course.at_first_evaluation, course.periods,
+    guesses.uniform_policy, evaluation.contradictions, guesses.majority, guesses.classes_unanswered,
+    evaluation.training_behind, policies.at_limit,
+    course.growing, course.column_runs_off, course.frozen_columns, course.at_first_evaluation, course.periods,
 )  # fmt: skip
 """What yields facts of one kind, the sharpest kinds first; the first fact of a kind counts."""
 _EACH_COUNTS = frozenset({
@@ -160,12 +161,20 @@ _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
 
 
 def with_reasons(findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[Finding]:
-    """Return the findings; those that a fact at the same step explains without a fault become unknown."""
-    reasons = {(symptom, fact.steps[0]): fact.text for fact in facts for symptom in _EXPLAINED_BY.get(fact.fact, ())}
+    """Return the findings; those that a fact at the same step explains without a fault become unknown.
+
+    A fact of several steps explains all jumps, so that it holds at any step.
+    """
+    reasons = {
+        (symptom, fact.steps[0] if len(fact.steps) == 1 else None): fact.text
+        for fact in facts
+        for symptom in _EXPLAINED_BY.get(fact.fact, ())
+    }
     return [
         finding if reason is None else finding.model_copy(update={"state": State.UNKNOWN, "summary": reason})
         for finding in findings
-        for reason in [reasons.get((finding.symptom, finding.steps[0])) if finding.steps else None]
+        for at in [finding.steps[0] if finding.steps else None]
+        for reason in [reasons.get((finding.symptom, at), reasons.get((finding.symptom, None)))]
     ]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import permutations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import aligned, at_common_steps, true_at_end
+from mldebug_mcp.checks.curve import aligned, at_common_steps, positive, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ERRORS_OF_VALUES,
     KNOWN_PERPLEXITY,
@@ -230,6 +231,12 @@ CLEAR_MAJORITY = 0.6
 """The least share of the larger class. Chosen: answers by chance come near a smaller one."""
 MAX_RARE_CLASS_SHARE = 0.1
 """Share of a class that is rare. Chosen: a model that learns nothing else answers with the other class."""
+MIN_CLASSES = 3
+"""Members of lists that stand for classes. Chosen: two that add up alike are any share and its rest."""
+SAME_SUM = 1e-3
+"""Share by which sums differ that are equal but for rounding."""
+LEAST_UNANSWERED_SHARE = 0.01
+"""Share of the rows in classes that are hardly ever answered. Chosen: fewer rows teach and cost little."""
 OF_RARE = 0.1
 """Share of the rare class by which an accuracy is off at most where that class is never answered. Chosen."""
 
@@ -257,6 +264,43 @@ def majority(run: Run) -> Facts:
             f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
             f"has a loss of {figure(loss_of_guess(share))}{loss_text}.",
             {"larger": larger, "last": later[-1]},
+        )
+
+
+def classes_unanswered(run: Run) -> Facts:
+    """Yield that answers by class leave classes out which the labels have: both add up alike, and labels never move."""
+    groups: dict[str, dict[str, Series]] = {}
+    for name, series in run.series.items():
+        *head, member = pieces_of(name) or [""]
+        if head and series.role is None and len(series.finite) == len(series) >= LEAST_PAIRS:
+            groups.setdefault(" ".join(head), {})[member] = series
+    alike = [(head, group) for head, group in groups.items() if len(group) >= MIN_CLASSES]
+    for (named_labels, labels), (named_answers, answers) in permutations(alike, 2):
+        steps = next(iter(labels.values())).step
+        if labels.keys() != answers.keys() or any(
+            not np.array_equal(series.step, steps) for series in (*labels.values(), *answers.values())
+        ):
+            continue
+        fixed = np.array([labels[member].value for member in labels])
+        given = np.array([answers[member].value for member in labels])
+        total, rows = fixed.sum(axis=0), fixed[:, 0]
+        if np.ptp(fixed, axis=1).any() or not np.ptp(given) or min(fixed.min(), given.min()) < 0:
+            continue
+        if not np.allclose(total, given.sum(axis=0), rtol=SAME_SUM) or not positive(total):
+            continue
+        late = np.array([median(answered) for answered in given[:, -max(1, len(steps) // 3) :]])
+        missed = (rows > 0) & (late <= OF_RARE * rows)
+        share = float(rows[missed].sum() / total[0])
+        if not share >= LEAST_UNANSWERED_SHARE:
+            continue
+        yield derived_fact(
+            "classes_unanswered",
+            f"{named_answers} ends at {', '.join(map(figure, late.tolist()))}, where {named_labels} is "
+            f"{', '.join(map(figure, rows.tolist()))} in all {len(steps)} records. Both add up to {figure(total[0])}, "
+            f"so they count the same rows, and hardly any answer is one of {int(missed.sum())} classes that have "
+            f"{percent(share)} of them. A share of right answers hides that.",
+            {"classes": missed.sum(), "share": share},
+            at=steps[-1],
         )
 
 

@@ -641,24 +641,33 @@ TIMES_GROWN = 10.0
 """Times by which it has grown from its first to its last values. Chosen: by hand."""
 
 
+RUNS_OFF = 10_000.0
+"""Times its first value, or times one where that is less, to which it has grown where no return is logged. Chosen: by
+hand; values of returns in raw units begin near zero and grow to some thousands."""
+
+
 def values_run_off(run: Run) -> Facts:
     """Yield that what a critic foresees, or the root of its squared error, grows far beyond all that was earned."""
-    if run.kind not in POLICIES or "reward" not in run or len(run["reward"].finite) < LEAST_PAIRS:
+    reward = logged(run, "reward", LEAST_PAIRS) if run.kind in POLICIES else None
+    if reward is None and (run.kind not in (*POLICIES, "unknown") or "loss" in run):
         return
-    most = np.abs(run["reward"].finite.value).max()
+    most = 0.0 if reward is None else float(np.abs(reward.value).max())
     for name, series in run.series.items():
         words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
-        if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or not most > 0:
+        if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or (reward is not None and not most > 0):
             continue
         value = np.sqrt(value) if words & _OF_SQUARES else value
         first, last = float(value[0]), median(value[-LEAST_PAIRS:])
-        if last < max(FAR_BEYOND_RETURNS * most, TIMES_GROWN * first) or monotone(sample(value)) < MOSTLY_RIGHT:
+        least = RUNS_OFF * max(first, 1.0) if reward is None else max(FAR_BEYOND_RETURNS * most, TIMES_GROWN * first)
+        if last < least or monotone(sample(value)) < MOSTLY_RIGHT:
             continue
+        beyond = (
+            "" if reward is None else f", while {named(reward)} is {figure(most)} at the most. No return is so large"
+        )
         yield derived_fact(
             "values_run_off",
             f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
-            f"{figure(last)}, while {named(run['reward'])} is {figure(most)} at the most. No return is so large: "
-            "the critic takes its own values as targets, which grow by it.",
+            f"{figure(last)}{beyond}: the critic takes its own values as targets, which grow by it.",
             {"value": last, "most": most},
             at=series.finite.step[0],
         )

@@ -16,6 +16,7 @@ from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
     fades_to_zero,
     monotone,
+    positive,
     row_medians,
     sample,
     start_level,
@@ -486,6 +487,53 @@ def lost_where_negative(run: Run) -> Facts:
             )
 
 
+_OF_UPDATES = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RATIO, Quantity.LEARNING_RATE)
+"""What is zero where an update is left out: no reason for that."""
+MIN_LOST_SHARE = 0.05
+"""Share of the later records in which a norm is lost. Chosen: a loss scale that probes costs one step of hundreds."""
+MIN_MEASURED = 3
+"""Distinct values, not all whole, of what is measured and no mark. Chosen."""
+
+
+def norm_lost(run: Run) -> Facts:
+    """Yield that a norm of gradients or updates is NaN in some records while the loss is finite, and where.
+
+    Not this in half precision, where a loss scale that is too high makes it.
+    """
+    if "loss" not in run or in_half_precision(run) or "loss_scale" in run:
+        return
+    for norm in whole_columns(run, Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, phase="train"):
+        whole = run[norm.name]
+        bad, loss = np.isnan(whole.value), run["loss"].finite
+        later = bad[len(bad) // 2 :]
+        if int(later.sum()) < max(LEAST_NEGATIVE, MIN_LOST_SHARE * len(later)) or later.all():
+            continue
+        if int((~bad).sum()) < LEAST_NEGATIVE or not np.isin(whole.step[bad], loss.step).all():
+            continue
+        text = f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
+        zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
+        if zero is not None:
+            text += (
+                f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The "
+                "slope of a root, a logarithm or a division at zero is not a number."
+            )
+        yield derived_fact(
+            "norm_lost_where_zero" if zero is not None else "norm_lost",
+            f"{text} Such a gradient teaches nothing, and spoils all weights where it is applied.",
+            {"records": bad.sum()},
+            steps=whole.step[bad][:20].tolist(),
+        )
+
+
+def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> bool:
+    """Say whether a measured column is zero in just the records that are bad."""
+    if (column.role is not None and column.role.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
+        return False
+    others = column.value[~bad]
+    is_measured = has_distinct(others, MIN_MEASURED) and bool((others % 1 != 0).any()) and positive(others)
+    return is_measured and not column.value[bad].any()
+
+
 _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
 """Words that name the least of several values."""
 NEAR_ZERO = 0.1
@@ -889,6 +937,38 @@ def parts_shrink_apart(run: Run) -> Facts:
 
 _OF_SIZES = frozenset({"size", "sizes", "norm", "norms", "w", "weight", "weights", "param", "params", "l2", "rms"})
 _OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
+
+
+@given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def weights_at_zero(run: Run, loss: Series) -> Facts:
+    """Yield that most parts have weights of size zero from the first record on, though there is a gradient.
+
+    Not this where the loss is learnt: parts that begin at zero on purpose then move.
+    """
+    if median(tail(loss)) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
+        return
+    unread = [series.finite for series in run.series.values() if series.role is None and len(series.finite)]
+    slopes = [series for series in unread if not _OF_GRADIENTS.isdisjoint(pieces_of(named(series)))]
+    slopes += columns_of(run, Quantity.GRADIENT_NORM)
+    sizes = [series for series in unread if len(series) >= LEAST_PAIRS]
+    sizes = [
+        series for series in sizes
+        for words in [pieces_of(named(series))]
+        if _OF_GRADIENTS.isdisjoint(words) and not _OF_SIZES.isdisjoint(words[:-1])
+    ]  # fmt: skip
+    sizes += columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_PAIRS)
+    gone = [series for series in sizes if not series.value.any()]
+    slope = next((series for series in slopes if positive(series.value)), None)
+    if slope is None or len(gone) < max(LEAST_SHRUNK, len(sizes) / 2):
+        return
+    yield derived_fact(
+        "weights_at_zero",
+        f"{', '.join(map(named, gone[:3]))}: {len(gone)} of {len(sizes)} parts are of size 0 in all records, though "
+        f"{named(slope)} is about {figure(median(slope.value))}, and {named(loss)} stays at {figure(loss.value[-1])}. "
+        "What has a gradient moves, unless something takes it back to zero, as a decay of the weights does.",
+        {"parts": len(gone)},
+        at=gone[0].step[0],
+    )
 
 
 def part_with_gradient_stands_still(run: Run) -> Facts:

@@ -499,7 +499,7 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
     unnamed = found.pop("", []) if not heading else []
     has_loss = any(map(is_loss, found))
     for name, those in found.items():
-        if name.rpartition(" ")[2].lower() in _OF_SENTENCES:
+        if name.rpartition(" ")[2].lower() in _OF_SENTENCES and len(those) < MIN_LISTED:
             continue
         for place, spot in enumerate(those):
             is_score = has_loss and not heading and _phase(name) in ("val", "test") and not spot.text.endswith("%")
