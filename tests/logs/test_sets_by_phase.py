@@ -78,6 +78,15 @@ def test_a_number_without_a_name_behind_its_counter_is_the_loss_where_it_falls(t
     assert values(run, "eval_code_loss") == [fall(at, 0.3) for at in (4, 8)]
 
 
+def test_a_phase_alone_that_falls_with_the_loss_is_no_accuracy_though_it_begins_near_to_one(tmp_path: Path) -> None:
+    lines = [
+        f"ep{at} loss={1.5 / at:.3f}\nval {0.9 / at + 0.1:.3f} acc {0.95 - 0.25 / at:.3f}\n" for at in range(1, 13)
+    ]
+    run = read(tmp_path, f"train 5000, val 600, batch 50\n{''.join(lines)}")
+    assert values(run, "eval_loss") == pytest.approx([round(0.9 / at + 0.1, 3) for at in range(1, 13)])
+    assert "eval_accuracy" not in run
+
+
 def test_a_number_without_a_name_that_rises_has_no_role(tmp_path: Path) -> None:
     run = read(tmp_path, "demo\n" + "".join(f"{at}  0.{at}\n" for at in VISITS) + "end\n")
     assert "loss" not in run

@@ -309,7 +309,7 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
 
 
 def _listed(run: Run) -> str:
-    """Return what the rows of a list are that is no curve, "seed", where nothing else counts them; "" for a log."""
+    """Return what the rows of a list are that holds no curve, "seed", where nothing else counts them; "" for a log."""
     numbered = [series for name, series in run.series.items() if name.lower() in LISTED]
     return next(
         (series.name for series in numbered if run.step_name == RECORD_NAME and _numbers_each(series, run.records)), ""

@@ -924,6 +924,8 @@ _MAY_BE_SHARE = regex(r"(?:valid|prob(?:e|ing)|harness)\b", re.IGNORECASE)
 """Phases that are also words for a share of outputs, or of a layer, next to an evaluation."""
 MAX_APART_AT_START = 1.5
 """Times by which the first evaluation and the training of that time differ at most. Chosen: both begin at chance."""
+MAX_APART_OF_ONE_COURSE = 4.0
+"""... and where it falls with the loss, whose first value is of an epoch that begins untrained. Chosen by hand."""
 
 
 def evaluation_by_phase_alone(columns: Columns) -> str | None:
@@ -954,8 +956,16 @@ def _near_to(columns: Columns, name: str) -> str:
         begins, first = _first_beside(columns[trained], columns[name]) if trained else (0.0, 0.0)
         if min(first, begins) > 0:
             apart[new] = max(first / begins, begins / first)
+    if len(apart) > 1 and _goes_with_loss(columns, name, *measured.values()):
+        return "eval_loss" if apart["eval_loss"] <= MAX_APART_OF_ONE_COURSE else ""
     near = [new for new, times in apart.items() if times <= MAX_APART_AT_START]
     return near[0] if len(near) == 1 else ""
+
+
+def _goes_with_loss(columns: Columns, name: str, loss: str, accuracy: str) -> bool:
+    """Say whether a set falls with the loss, to half or less, while the accuracy rises: it is no accuracy."""
+    (_, last), (begins, ends), (least, most) = (_ends(columns[at].finite()) for at in (name, loss, accuracy))
+    return 0 < last <= float(columns[name].finite()[0]) / 2 and ends < begins and most > least
 
 
 def _read_by_phase(columns: Columns, name: str) -> str | None:
