@@ -44,7 +44,7 @@ from mldebug_mcp.logs.files import (
     scalars_tag,
     texts_in,
 )
-from mldebug_mcp.logs.formats import read_files
+from mldebug_mcp.logs.formats import note_problems, read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
@@ -151,6 +151,7 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     builder.formats.append("text")
     if not read_own_layout(file.lines(), builder):
         return run
+    note_problems(file, builder)
     other = builder.build(str(file.path))
     return _with_layout(run, other) if run.series else _with_words_of(run, other)
 
@@ -162,9 +163,9 @@ def _with_layout(run: Run, other: Run) -> Run:
         return replace(_with_words_of(run, other), notes=(*other.notes, note))
     if _mixes_sets(run, other):
         note = "one name stands for several sets: they are named by the headings above their numbers (guessed)"
-        return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes, note))
+        return replace(_with_words_of(run, other), notes=(*other.notes, note))
     counts = run.step_name == RECORD_NAME != other.step_name and _has_all_of(run, other)
-    return replace(_with_words_of(run, other), notes=(*run.notes, *other.notes)) if counts else _with_added(run, other)
+    return _with_words_of(run, other) if counts else _with_added(run, other)
 
 
 def _with_added(run: Run, other: Run) -> Run:

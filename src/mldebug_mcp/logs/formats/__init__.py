@@ -93,6 +93,11 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     )
     if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
+    note_problems(file, builder)
+
+
+def note_problems(file: LogFile, builder: RunBuilder) -> None:
+    """Note what a file holds that no reader takes, once it was read."""
     builder.skipped(file.skipped_lines, TOO_LONG)
     for problem in file.problems:
         builder.note(problem)
