@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,40 @@ def test_rows_of_numbers_have_one_key_each_in_whichever_batch_they_are(tmp_path:
     assert len(set(whole)) == len({tuple(image.flatten().tolist()) for image in images}) == 2000
     assert all(len(row) == 16 for row in whole)
     assert (later, alone) == (whole[500:], [whole[7]])
+
+
+@pytest.mark.parametrize("buffers", [1, 3])
+def test_rows_of_a_loader_that_uses_its_buffers_again_have_the_keys_that_they_had(tmp_path: Path, buffers: int) -> None:
+    batches = torch.randn(20, 4, 8)
+    memory = [batch.numpy().copy() for batch in batches[:buffers]]
+    found = []
+    for reuses in (True, False):
+        with Recorder(tmp_path / str(reuses)) as recorder:
+            for number, batch in enumerate(batches):
+                memory[number % buffers][:] = batch.numpy()
+                with recorder.step(torch.from_numpy(memory[number % buffers]) if reuses else batch):
+                    memory[number % buffers] *= 2
+        found.append([step["rows"] for step in steps(recorder.path)])
+    assert found[0] == found[1]
+
+
+def test_rows_of_one_token_each_have_keys_where_a_mask_is_given(tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder, recorder.step({"x": torch.arange(5), "attention_mask": torch.ones(5)}):
+        pass
+    assert len(set(steps(recorder.path)[0]["rows"])) == 5
+
+
+@pytest.mark.parametrize("kind", [Tensor.to_sparse, Tensor.to_mkldnn])
+def test_batches_of_a_kind_that_has_no_array_are_recorded_without_rows(
+    tmp_path: Path, kind: Callable[[Tensor], Tensor]
+) -> None:
+    with Recorder(tmp_path) as recorder:
+        for _ in range(3):
+            with recorder.step(kind(torch.randn(4, 20))):
+                recorder.log(loss=1.0)
+    assert [("time/step_s" in step, "rows" in step, "num_tokens" in step) for step in steps(recorder.path)] == [
+        (True, False, False)
+    ] * 3
 
 
 def test_how_much_the_inputs_vary_is_recorded_of_every_step_of_a_fast_loop(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def keys_of(copies: Sequence[Copied]) -> list[list[str]]:
             found[at] = list(islice(keys, len(copies[at][0])))
     for at, (rows, mask) in enumerate(copies):
         if mask is not None:
-            found[at] = _digests(rows[mask], mask.sum(axis=1).cumsum().tolist())
+            counted = mask.reshape(len(mask), -1).sum(axis=1)  # rows of one token have no second axis
+            found[at] = _digests(rows[mask], counted.cumsum().tolist())
     return found
 
 

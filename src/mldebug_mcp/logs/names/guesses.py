@@ -963,7 +963,7 @@ def _near_to(columns: Columns, name: str) -> str:
 
 
 def _goes_with_loss(columns: Columns, name: str, loss: str, accuracy: str) -> bool:
-    """Say whether a set falls with the loss, to half or less, while the accuracy rises: it is no accuracy."""
+    """Say whether a set falls with the loss, to half or less, while the accuracy rises, which no accuracy does."""
     (_, last), (begins, ends), (least, most) = (_ends(columns[at].finite()) for at in (name, loss, accuracy))
     return 0 < last <= float(columns[name].finite()[0]) / 2 and ends < begins and most > least
 
