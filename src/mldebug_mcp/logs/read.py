@@ -310,7 +310,7 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
 
 
 def _listed(run: Run) -> str:
-    """Return what the rows of a list are that holds no curve, "seed", where nothing else counts them; "" for a log."""
+    """Return what the rows of a list are, "seed", where nothing else counts them; "" for a log."""
     numbered = [series for name, series in run.series.items() if name.lower() in LISTED]
     return next(
         (series.name for series in numbered if run.step_name == RECORD_NAME and _numbers_each(series, run.records)), ""
@@ -950,7 +950,8 @@ def without_lists(read: Sequence[Read]) -> tuple[list[Read], list[str]]:
         or all(_is_surely_training(entry.run))
         or not names.isdisjoint(entry.run.series)
     ]
-    left = [name for entry in read if entry not in kept for name in entry.files[:1]]
+    names_kept = {entry.name for entry in kept}
+    left = [name for entry in read if entry.name not in names_kept for name in entry.files[:1]]
     in_place = Counter(entry.place.name for entry in kept)
     alone = [
         replace(entry, name=entry.place.name, is_shared=False)

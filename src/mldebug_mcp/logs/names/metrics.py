@@ -37,7 +37,7 @@ LISTED = frozenset(
     {"seed", "fold", "config", "class", "category", "label", "layer", "head", "expert", "component", "anchor", "bin",
      "cluster", "rank", "gpu", "device", "worker", "workers", "node"}
 )  # fmt: skip
-"""What a list numbers that holds no curve: its rows are things that lie next to each other."""
+"""What the rows of a list are: things next to each other, and not one after another as in a log."""
 _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
 SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
