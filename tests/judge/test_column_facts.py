@@ -496,6 +496,21 @@ def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_n
     assert "logps_multiplied" not in facts(preference(15))
 
 
+def test_rewards_above_zero_at_the_first_step_are_of_another_reference_than_the_policy_starts_from() -> None:
+    def preference(chosen: float, rejected: float) -> RunDiagnosis:
+        return run_of({
+            "loss": falling(0.69 + max(chosen, 0), 0.5),
+            "rewards/chosen": lambda step: chosen - step / 400 + NOISE[step] / 10,
+            "rewards/rejected": lambda step: rejected - step / 100 + NOISE[step] / 10,
+        }, beta=0.1, task="dpo")  # fmt: skip
+
+    off = preference(1.7, 1.6)
+    assert fact(off, "begins_off_reference").values["chosen"] > 1.5
+    assert off.hypotheses[0].cause != "healthy"
+    for chosen, rejected in ((0.0, 0.0), (-2.4, -2.5), (0.1, 1.6)):  # as its reference; log-probabilities; one of both
+        assert "begins_off_reference" not in facts(preference(chosen, rejected))
+
+
 def test_an_agent_whose_entropy_stays_that_of_equal_probabilities_acts_at_random() -> None:
     reward: Value = lambda step: 20 + NOISE[step]  # noqa: E731 - one of two curves
     still: dict[str, Value] = {"ep_rew_mean": reward, "entropy": lambda step: math.log(4) - 1e-4 * abs(NOISE[step])}

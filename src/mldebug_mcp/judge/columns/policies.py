@@ -432,6 +432,33 @@ def logps_multiplied(run: Run) -> Facts:
         )
 
 
+MAX_FIRST_STEP = 2
+"""Step of a first record that is as good as of the start: a policy has hardly left its reference. Chosen."""
+MIN_FIRST_REWARD = 0.3
+"""Implicit reward that no two updates give. Chosen: with a beta of 0.1 those are three nats."""
+
+
+def begins_off_reference(run: Run) -> Facts:
+    """Yield implicit rewards of both answers that begin above 0: the reference is not what training starts from.
+
+    Below 0 they may be log-probabilities, as methods without a reference log them.
+    """
+    both = [logged(run, name) for name in ("rewards/chosen", "rewards/rejected")]
+    if run.kind != "preference" or run.resumes or run.first_step > MAX_FIRST_STEP:
+        return
+    first = [(series, series.value[0]) for series in both if series is not None and series.step[0] <= MAX_FIRST_STEP]
+    if len(first) < len(both) or any(value < MIN_FIRST_REWARD for _, value in first):
+        return
+    values = " and ".join(f"{named(series)} is {figure(value)}" for series, value in first)
+    yield derived_fact(
+        "begins_off_reference",
+        f"{values} at {run.place(run.first_step)}. A policy that starts as its reference has 0 there, and "
+        "log-probabilities alone are below 0: the reference is another model than the one that training starts from.",
+        {"chosen": first[0][1], "rejected": first[1][1]},
+        at=run.first_step,
+    )
+
+
 RIGHT_IN_TRAINING = 0.65
 """Share of training pairs that are in the right order, from which on preferences are learnt. Chosen."""
 WRONG_WAY = 0.35
