@@ -48,6 +48,7 @@ from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
@@ -89,6 +90,8 @@ MAX_OWN_LAYOUT_BYTES = 1024 * 1024
 """Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per MB."""
 MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+_NORMS = (Quantity.WEIGHT_NORM, Quantity.UPDATE_NORM)
+"""Norms whose parts stand behind one heading: `weight norm emb 5.0 out 4.8`."""
 RECORD_NAME = "record"
 """What a step of a run is called whose lines count nothing."""
 MIN_TIMES_FULLER = 1.1
@@ -114,7 +117,7 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if builder.formats == ["text"] and path.stat().st_size <= MAX_OWN_LAYOUT_BYTES:
-        run = _completed_by_layout(run, LogFile.open(path))
+        run = _completed_by_layout(run, LogFile.open(path, more))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -285,16 +288,25 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     from mldebug_mcp.logs.text.own_layout import NUMBERED
 
-    if _is_constant(series):
+    if _is_constant(series) and not _has_moving_sibling(series, others):
         return False  # of a sentence, or a setting
     if known:
-        is_whole = series.role is not None and series.role.is_whole
-        return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
+        is_read = series.role is not None and (series.role.is_whole or series.role.quantity in _NORMS)
+        return is_read and all(other.role is None and not _is_settled(other.name) for other in known)
     words = series.name.replace("_", " ").split()
     is_finite = bool(np.isfinite(series.value).all())
     is_named = any(len(word) > 2 for word in words) or series.role is not None or not is_finite
     is_second = words[-1] == "2" and f"{series.name[:-1]}1" not in others
     return len(series) >= MIN_ADDED_VALUES and is_named and not is_second and words[-2:-1] != [NUMBERED.strip()]
+
+
+def _has_moving_sibling(series: Series, others: Mapping[str, Series]) -> bool:
+    """Say whether the same words, but for the last, name a metric that moves at the same steps: `norms emb`."""
+    head = series.name.rpartition(" ")[0]
+    return bool(head) and any(
+        name.rpartition(" ")[0] == head and not _is_constant(other) and np.array_equal(other.step, series.step)
+        for name, other in others.items()
+    )
 
 
 def _are_trials(run: Run) -> bool:

@@ -687,7 +687,7 @@ def _rises_in_passes(run: Run, series: Series) -> Floats:
     ])  # fmt: skip
 
 
-_OF_MICRO_BATCHES = frozenset({"bs", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
+_OF_MICRO_BATCHES = frozenset({"bs", "batch", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
 """Words of a column that counts the rows or the micro-batches of an update."""
 RECORDS_AT_A_STAGE = 5
 """Records of a gradient norm on both sides of a step at which a batch grows. Chosen: a median of fewer is noise."""

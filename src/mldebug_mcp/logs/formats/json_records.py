@@ -395,6 +395,7 @@ class JsonDocumentReader:
             records = _whole_items(text) if text.lstrip().startswith("[") else []
             begins_log = (
                 str(error).startswith("Extra data")
+                or text.lstrip("{ \t\r\n")[:1].isalpha()  # names without quotes
                 or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
                 or '\n{"' in text  # objects that lost their closing brace
             )

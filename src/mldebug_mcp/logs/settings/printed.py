@@ -504,7 +504,7 @@ _HARDER_ABOVE_RECORDS = 40
 _WORLD_IN_PROSE = regex(r"\bworld[ _]?size\s?[:=]?\s?(?P<number>\d{1,6})(?![\w.])", re.IGNORECASE)
 _PASS_IN_PROSE = regex(
     r"\b(?:1|one|an|per) epoch\s?(?:=|is|:)\s?(?P<number>\d{1,9}) (?:steps|batches|iterations|updates)\b"
-    r"|(?<![\w.])(?P<per>\d{1,9}) (?:steps|batches|iterations|updates) ?(?:per|/|an) ?epoch\b",
+    r"|(?<![\w.])(?P<per>\d{1,9}) (?:steps|batches|iterations|updates) ?(?:per|/|an) ?epoch\b(?!\s?=)",
     re.IGNORECASE,
     needs="epoch",
 )
