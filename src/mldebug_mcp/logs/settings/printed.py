@@ -494,7 +494,7 @@ _SIZES_IN_PROSE = regex(
 )
 _HARDER_IN_PROSE = regex(
     r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
-    r"|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?\s?[:=]?\s?"
+    r"|(?P<smoothed>(?:label[ _-])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?['\"]?\s?[:=]?\s?"
     r"\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
     re.IGNORECASE,
 )
@@ -632,7 +632,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
     shapes: set[tuple[str, ...]] = set()  # of the objects above
     while at < len(lines):
         line = lines[at]
-        if tries and (read := _object_at(lines, at)) is not None:
+        read = _object_at(lines, at) if tries else None
+        if read is not None:
             values, end, is_marked = read
             tries -= 1
             once = tuple(values) not in shapes and not _comes_again(lines, end, values)
@@ -643,6 +644,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 continue
             yield from _in_record(line, values, at)
         if _is_object(line):
+            if read is None and at < _HARDER_ABOVE_RECORDS and (harder := _harder_in_prose(line)):
+                yield at, harder
             at += 1
             continue
         if configuration := _sizes_in_prose(line) | (_harder_in_prose(line) if at < _HARDER_ABOVE_RECORDS else {}):
