@@ -46,9 +46,9 @@ from mldebug_mcp.logs.files import (
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
@@ -168,10 +168,11 @@ def _with_added(run: Run, other: Run) -> Run:
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
     if all(map(_is_constant, (series for alike in known.values() for series in alike))):
         return run
+    renamed_before = {series.logged_as for series in run.series.values()}  # by what else is logged
     added = {
         name: series
         for name, series in other.series.items()
-        if name not in run and _adds(series, known[name], other.series)
+        if name not in run and name not in renamed_before and _adds(series, known[name], other.series)
     }
     if not added:
         return run

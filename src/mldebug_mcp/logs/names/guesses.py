@@ -102,6 +102,11 @@ def _is_within(values: Floats, most: float = 100.0) -> bool:
     return float(values.min()) >= 0 and float(values.max()) <= most
 
 
+def _is_share_of_all(values: Floats) -> bool:
+    """Say whether values are shares of one, none of them all: "moved 823/33608"."""
+    return len(values) >= LEAST_GUESSED and _is_within(values, 1.0) and float(values.max()) < 1
+
+
 def _positive(values: Floats) -> bool:
     return bool(np.all(values >= 0))
 
@@ -218,6 +223,7 @@ _WITHIN: Mapping[str, _Meaning] = dict.fromkeys(("i", "batch"), _Meaning("step",
 _EVER: Mapping[str, _Meaning] = {
     **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
     **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
+    **dict.fromkeys(("moved", "weights moved", "params moved"), _Meaning("changed_weights", _is_share_of_all)),
 }
 _OF_AMOUNTS: Mapping[str, _Meaning] = {"tokens": _Meaning("num_tokens", _counts)}
 """... where nothing counts: next to a step, tokens may be those of a batch."""
