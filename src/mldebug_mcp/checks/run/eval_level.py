@@ -754,7 +754,7 @@ def held_out_sets_part(run: Run) -> Evidence | None:
 
 
 _TOKENS_OF_ROWS = frozenset({"prompt", "completion", "answer", "response", "reply", "assistant"})
-"""Words of the loss on some tokens of each row: such a part is no set of rows."""
+"""Words of the loss on some tokens of each row, which are not rows of their own."""
 
 
 def _is_of_some_tokens(loss: Series) -> bool:
