@@ -123,3 +123,16 @@ def test_a_norm_that_grows_with_each_batch_is_a_sum_by_the_name_of_the_batch_alo
     log = tmp_path / "train.csv"
     log.write_text("\n".join(lines) + "\n")
     assert "norm_rises_with_batch" in facts(diagnose_run(log))
+
+
+@pytest.mark.parametrize(("most", "stated"), [(60.0, True), (57.3, False)])
+def test_a_mean_length_that_stays_at_one_whole_number_is_at_its_limit(
+    tmp_path: Path, most: float, stated: bool
+) -> None:
+    lines = [
+        f"step {step}: reward {min(0.25 + step / 20, 0.9) + scatter(step, 0.02):.3f}, loss {scatter(step):.3f}, "
+        f"entropy 3.15, grad norm {0.8 + scatter(step):.2f}, completion_length "
+        f"{min(6.4 + 4.3 * step, most) - (0.4 if step % 3 else 0.0):.1f}"
+        for step in range(40)
+    ]
+    assert ("cut_ones_earn" in facts(diagnosed_lines(tmp_path, lines))) is stated
