@@ -342,7 +342,8 @@ def cut_ones_earn(run: Run) -> Facts:
     yield derived_fact(
         "cut_ones_earn",
         f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {at_bound}. "
-        f"{named(paid)} rises from about {figure(low)} to {figure(high)} all the same, and is {figure(earned[1].min())} or more wherever most are cut. "
+        f"{named(paid)} rises from about {figure(low)} to {figure(high)} all the same, and is "
+        f"{figure(earned[1].min())} or more wherever most are cut. "
         "What is cut before it ends holds no answer, so length itself is paid.",
         {"length": long, "cut": last_cut, "from": low, "to": high},
         at=cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))],
