@@ -92,6 +92,8 @@ MAX_OWN_LAYOUT_BYTES = 1024 * 1024
 """Size of a text whose lines are also read by the places of their numbers. Chosen: that takes a second per MB."""
 MIN_ADDED_VALUES = 3
 """Values of a metric that is added so. Chosen: three evaluations show which way it goes."""
+_NORMS = (Quantity.WEIGHT_NORM, Quantity.UPDATE_NORM)
+"""Norms whose parts stand behind one heading: `weight norm emb 5.0 out 4.8`."""
 RECORD_NAME = "record"
 """What a step of a run is called whose lines count nothing."""
 MIN_TIMES_FULLER = 1.1
@@ -121,7 +123,7 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
     read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if builder.formats == ["text"] and path.stat().st_size <= MAX_OWN_LAYOUT_BYTES:
-        run = _completed_by_layout(run, LogFile.open(path))
+        run = _completed_by_layout(run, LogFile.open(path, more))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -177,10 +179,11 @@ def _with_added(run: Run, other: Run) -> Run:
     known = {name: _alike(series, run.series.values()) for name, series in other.series.items()}
     if all(map(_is_constant, (series for alike in known.values() for series in alike))):
         return run
+    renamed_before = {series.logged_as for series in run.series.values()}  # by what else is logged
     added = {
         name: series
         for name, series in other.series.items()
-        if name not in run and _adds(series, known[name], other.series)
+        if name not in run and name not in renamed_before and _adds(series, known[name], other.series)
     }
     if not added:
         return run
@@ -297,11 +300,11 @@ def _adds(series: Series, known: Sequence[Series], others: Mapping[str, Series])
     """Say whether a metric is not known, or not what it is; the second number behind a word has no name of its own."""
     from mldebug_mcp.logs.text.own_layout import NUMBERED
 
-    if _is_constant(series):
+    if _is_constant(series) and not _has_moving_sibling(series, others):
         return False  # of a sentence, or a setting
     if known:
-        is_whole = series.role is not None and series.role.is_whole
-        return is_whole and all(other.role is None and not _is_settled(other.name) for other in known)
+        is_read = series.role is not None and (series.role.is_whole or series.role.quantity in _NORMS)
+        return is_read and all(other.role is None and not _is_settled(other.name) for other in known)
     words = series.name.replace("_", " ").split()
     is_finite = bool(np.isfinite(series.value).all())
     is_named = any(len(word) > 2 for word in words) or series.role is not None or not is_finite
@@ -319,6 +322,15 @@ def _listed(run: Run) -> str:
 
 def _numbers_each(series: Series, records: int) -> bool:
     return len(series) == records > 2 and bool(np.all(np.diff(series.value) == 1))
+
+
+def _has_moving_sibling(series: Series, others: Mapping[str, Series]) -> bool:
+    """Say whether the same words, but for the last, name a metric that moves at the same steps: `norms emb`."""
+    head = series.name.rpartition(" ")[0]
+    return bool(head) and any(
+        name.rpartition(" ")[0] == head and not _is_constant(other) and np.array_equal(other.step, series.step)
+        for name, other in others.items()
+    )
 
 
 def _are_trials(run: Run) -> bool:

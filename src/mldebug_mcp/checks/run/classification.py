@@ -614,10 +614,10 @@ SMOOTHED_BY = ("label_smoothing", "label_smoothing_factor", "smoothing")
 def loss_above_accuracy(run: Run) -> Evidence | None:
     """The loss is higher than a calibrated classifier of this accuracy can have, H(a) + (1 - a) ln(C - 1), and rests.
 
-    Not this when: it still falls; it rises (overfitting); labels are smoothed, by the settings or possibly.
+    Not this when: it still falls; it rises (overfitting); labels are smoothed or mixed, by the settings or possibly.
     """
-    if any(run.setting(name) for name in SMOOTHED_BY):
-        raise CannotTell("label smoothing keeps the loss up")
+    if any(run.setting(name) for name in (*SMOOTHED_BY, "mixup")):
+        raise CannotTell("label smoothing or mixed labels keep the loss up")
     return _first_of(run, _above)
 
 

@@ -726,7 +726,7 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss;
     one never moves, or is of averaged weights; rows of training of the kind that lags are hardly known better.
     """
-    sets = held_out_losses(run, LEAST_FOR_HALVES)
+    sets = [loss for loss in held_out_losses(run, LEAST_FOR_HALVES) if not _is_of_some_tokens(loss)]
     if len(sets) < 2:
         raise CannotTell(f"no two held-out sets have {LEAST_FOR_HALVES} losses")
     parts = [series.name.removeprefix("eval_") for series in sets if series.name.startswith("eval_")]
@@ -751,6 +751,14 @@ def held_out_sets_part(run: Run) -> Evidence | None:
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )
+
+
+_TOKENS_OF_ROWS = frozenset({"prompt", "completion", "answer", "response", "reply", "assistant"})
+"""Words of the loss on some tokens of each row, which are not rows of their own."""
+
+
+def _is_of_some_tokens(loss: Series) -> bool:
+    return loss.role is not None and not _TOKENS_OF_ROWS.isdisjoint(loss.role.part.split())
 
 
 def _is_as_bad_in_training(run: Run, held_out: Series) -> bool:

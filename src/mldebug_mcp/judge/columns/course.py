@@ -184,8 +184,11 @@ def one_jump_a_pass(run: Run, loss: Series) -> Facts:
 
 
 def whole_order_recurs(run: Run) -> Facts:
-    """Yield that the batches come again in their order, and that none of them is far harder than the others."""
-    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
+    """Yield that the batches come again in their order, and that none of them is far harder than the others.
+
+    Not this where the gradient norm shows a place that is: a running mean of the loss spreads it over many.
+    """
+    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None or any(norm_high_at_one_place(run)):
         return
     try:
         recur = batches_recur(run)
@@ -721,7 +724,7 @@ def _rises_in_passes(run: Run, series: Series) -> Floats:
     ])  # fmt: skip
 
 
-_OF_MICRO_BATCHES = frozenset({"bs", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
+_OF_MICRO_BATCHES = frozenset({"bs", "batch", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
 """Words of a column that counts the rows or the micro-batches of an update."""
 RECORDS_AT_A_STAGE = 5
 """Records of a gradient norm on both sides of a step at which a batch grows. Chosen: a median of fewer is noise."""
@@ -1590,6 +1593,43 @@ def few_places_of_period(run: Run, loss: Series) -> Facts:
         "rows that come at the same place of each pass are unlike all others.",
         {"times": places[at], "cycles": cycles},
         at=loss.step[-cycles * period + at],
+    )
+
+
+@given_loss(LEVEL_WINDOW_RECORDS, not_of=POLICIES)
+def norm_high_at_one_place(run: Run, loss: Series) -> Facts:
+    """Yield that the gradient norm is far up at one place in the midst of each pass, and the loss jumps there alone.
+
+    Not this where a pass begins there, or the loss jumps anywhere else, as it does at the ends of blocks of like rows.
+    """
+    norm, epoch = whole_column(run, Quantity.GRADIENT_NORM, phase="train"), logged(run, "epoch")
+    if norm is None or epoch is None or not positive(loss.value) or not positive(norm.value):
+        return
+    if not (np.array_equal(norm.step, loss.step) and np.array_equal(epoch.step, loss.step)):
+        return
+    own = distinct(epoch.value)
+    passes = [np.flatnonzero(epoch.value == each) for each in own]
+    period = len(passes[0])
+    if len(passes) < LEAST_JUMPS or period < LEAST_PERIOD or any(len(rows) != period for rows in passes):
+        return
+    norms, losses = norm.value[np.array(passes)], loss.value[np.array(passes)]
+    places = row_medians((norms / row_medians(norms)[:, None]).T)
+    high = np.flatnonzero(places >= FAR_ABOVE_OTHERS)
+    rises = losses[:, 1:] / losses[:, :-1]
+    jumps = 1 + np.flatnonzero(row_medians(rises.T) >= LEAST_JUMP)
+    if len(jumps) != 1 or not len(high) or high[0] != jumps[0] or high[-1] - high[0] >= FEW_PLACES * period:
+        return
+    at = int(jumps[0])
+    if rises[:, at - 1].min() < LEAST_JUMP or float(np.delete(rises, at - 1, axis=1).max()) >= LEAST_JUMP:
+        return
+    yield derived_fact(
+        "norm_high_at_one_place",
+        f"{named(norm)} is about {figure(median(norms[:, at]))} at record {at + 1} of {period} in each of "
+        f"{len(passes)} passes, {figure(places[at])} times the median of its pass, and {named(loss)} jumps there to "
+        f"{figure(median(losses[:, at]))} from {figure(median(losses[:, at - 1]))}, and nowhere else. Rows that come "
+        "at one place of each pass are unlike all others; rows in an order by kind have many kinds.",
+        {"times": places[at], "passes": len(passes)},
+        at=loss.step[passes[0][at]],
     )
 
 

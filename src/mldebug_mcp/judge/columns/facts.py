@@ -68,7 +68,7 @@ _KINDS: tuple[Kind, ...] = (
     course.labels_in_order,
     guesses.narrow_layer, guesses.narrow_between,
     guesses.base_rate, guesses.beyond_guess, course.piece_stands_out, course.one_jump_a_pass,
-    course.whole_order_recurs, course.few_places_of_period, course.worse_for_a_stretch,
+    course.norm_high_at_one_place, course.whole_order_recurs, course.few_places_of_period, course.worse_for_a_stretch,
     course.update_of_a_part_jumps, course.stops_at_spike, policies.groups_alike,
     policies.far_without_gain, policies.logps_multiplied, policies.begins_off_reference,
     policies.entropy_lowered, policies.unpaid_entropy_lost,
@@ -145,6 +145,7 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "hits_contradict_ranks": ("eval_frozen",),
     "ranking_stands_still": ("eval_frozen",),
     "worse_beyond_length": ("eval_gap", "eval_rise"),
+    "norm_high_at_one_place": ("same_order", "data_order", "loss_beginning", "eval_below"),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the

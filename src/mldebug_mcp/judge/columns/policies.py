@@ -23,7 +23,7 @@ from mldebug_mcp.checks.run.policy import MAX_FINAL_RANDOM_SHARE
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import distinct, median, median_gap
-from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
@@ -319,10 +319,13 @@ TIMES_LONGER = 3.0
 def cut_ones_earn(run: Run) -> Facts:
     """Yield that completions grow until most are cut at their limit, while the reward rises all the same.
 
-    Not this where they are cut from the start, or where the reward falls with what is cut.
+    A mean length that comes back to one whole number and never lies above it is at the limit, too. Not this where they
+    are cut from the start, or where the reward falls with what is cut.
     """
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    is_logged = bool(cut)
+    cut = cut or _at_highest(lengths)
     paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
     if paid is None:
         return
@@ -333,15 +336,35 @@ def cut_ones_earn(run: Run) -> Facts:
     is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
     if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
         return
+    limit = figure(float(lengths[0].value.max()))
+    cut_then_all = f"{percent(last_cut)} of the completions are cut at their limit in the end"
+    at_bound = cut_then_all if is_logged else f"stays at {limit}, which a mean has where nearly all are cut there"
     yield derived_fact(
         "cut_ones_earn",
-        f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {percent(last_cut)} of the "
-        f"completions are cut at their limit in the end. {named(paid)} rises from about {figure(low)} to "
-        f"{figure(high)} all the same, and is {figure(earned[1].min())} or more wherever most are cut. "
+        f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {at_bound}. "
+        f"{named(paid)} rises from about {figure(low)} to {figure(high)} all the same, and is "
+        f"{figure(earned[1].min())} or more wherever most are cut. "
         "What is cut before it ends holds no answer, so length itself is paid.",
         {"length": long, "cut": last_cut, "from": low, "to": high},
         at=cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))],
     )
+
+
+AT_HIGHEST = 0.97
+"""Share of the highest mean length from which on nearly all completions have it. Chosen: few end early."""
+LEAST_AT_HIGHEST = 3
+"""Records in which the highest mean length is the same whole number. Chosen: two may be so by chance."""
+
+
+def _at_highest(lengths: Sequence[Series]) -> list[Series]:
+    """Return where a mean length is at its limit, as shares of 0 and 1; none where no limit shows."""
+    if not lengths:
+        return []
+    value = lengths[0].value
+    highest = float(value.max())
+    if highest % 1 or int((value == highest).sum()) < LEAST_AT_HIGHEST or not (value % 1).any():
+        return []
+    return [replace(lengths[0], value=(value >= AT_HIGHEST * highest).astype(float))]
 
 
 TIMES_SHORTER = 3.0

@@ -904,12 +904,14 @@ LEFT_OF_PARTS = 0.5
 """Share of its first norm that a part has left where it shrinks. Chosen: what is learnt makes norms grow."""
 LEAST_SHRUNK = 2
 """Parts that shrink, and half of those that are logged. Chosen: one may be pruned, or begin too large."""
+LEAST_KEPT = 0.95
+"""Share of its first norm that a part has at the end where it does not shrink. Chosen: it may dip before it learns."""
 SHRUNK_BY = 0.5
 """Share of the log by which they have. Chosen: what shrinks late may be annealed."""
 
 
 def parts_shrink_apart(run: Run) -> Facts:
-    """Yield that the norms of most parts of a model fall to half, and that of another part never does.
+    """Yield that the norms of most parts of a model fall to half, and that of another part stays.
 
     Not this where the norm of the whole is logged, which tells as much.
     """
@@ -917,7 +919,7 @@ def parts_shrink_apart(run: Run) -> Facts:
     if any(norm.role is None or norm.role.is_whole for norm in norms):
         return
     shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
-    kept = [norm for norm in norms if norm.value.min() >= (1 - MIN_NORM_MOVE_SHARE) * norm.value[0]]
+    kept = [norm for norm in norms if float(median(tail(norm))) >= LEAST_KEPT * norm.value[0]]
     soon = [
         norm for norm in shrunk
         if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= LEFT_OF_PARTS * norm.value[0]

@@ -365,8 +365,6 @@ def _name(text: object) -> str:
     return shorten(clean(str(text)), 80)
 
 
-_BEHIND_BLOCK = regex(r"^\}[ \t]*\r?\n\s*[^\s,\]}]", re.MULTILINE)
-"""What follows a block in braces: a log that begins with its settings in a notation of its own."""
 _LIST_OF_NUMBERS = regex(r"\s*+\[[\d\s.,eE+-]*+\]\s*+")
 
 
@@ -397,9 +395,9 @@ class JsonDocumentReader:
             records = _whole_items(text) if text.lstrip().startswith("[") else []
             begins_log = (
                 str(error).startswith("Extra data")
+                or text.lstrip("{ \t\r\n")[:1].isalpha()  # names without quotes
                 or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
                 or '\n{"' in text  # objects that lost their closing brace
-                or _BEHIND_BLOCK.search(text) is not None
             )
             if not records and text.lstrip().startswith("{") and begins_log:
                 from mldebug_mcp.logs.formats import text_log

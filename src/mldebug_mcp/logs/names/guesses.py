@@ -103,6 +103,11 @@ def _is_within(values: Floats, most: float = 100.0) -> bool:
     return float(values.min()) >= 0 and float(values.max()) <= most
 
 
+def _is_share_of_all(values: Floats) -> bool:
+    """Say whether values are shares of one, none of them all: "moved 823/33608"."""
+    return len(values) >= LEAST_GUESSED and _is_within(values, 1.0) and float(values.max()) < 1
+
+
 def _positive(values: Floats) -> bool:
     return bool(np.all(values >= 0))
 
@@ -219,6 +224,7 @@ _WITHIN: Mapping[str, _Meaning] = dict.fromkeys(("i", "batch"), _Meaning("step",
 _EVER: Mapping[str, _Meaning] = {
     **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
     **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
+    **dict.fromkeys(("moved", "weights moved", "params moved"), _Meaning("changed_weights", _is_share_of_all)),
 }
 _OF_AMOUNTS: Mapping[str, _Meaning] = {"tokens": _Meaning("num_tokens", _counts)}
 """... where nothing counts: next to a step, tokens may be those of a batch."""
@@ -1079,6 +1085,8 @@ _OF_LENGTH = regex(r"len|length|tok|time|dur|age|lag", re.IGNORECASE)
 _GRADIENTS = frozenset({"g", "gn", "grad", "grads", "gnorm", "gradnorm", "gradient", "gradients"})
 _BEFORE_CLIPPING = frozenset({"raw", "pre", "before", "unclipped", "full", "preclip", "clip", "clipping"})
 _AFTER_CLIPPING = frozenset({"used", "post", "after", "clipped", "applied", "postclip", "clip", "clipping"})
+_LEFT_BY_CLIPPING = frozenset({"used", "after", "applied", "post", "postclip"})
+"""Words of such a norm that are of no share of the steps, as `clipped` may be."""
 _COMPARED = frozenset({"ratio", "frac", "fraction", "share", "rate", "coef", "scale", "factor", "count", "steps"})
 """Words of a name that is of how much clipping takes, and no norm."""
 MOST_ROUNDED = 0.01
@@ -1136,7 +1144,24 @@ def norms_around_clipping(columns: Columns) -> str | None:
             rename(columns, first, "grad_norm")
         rename(columns, after, CLIPPED_NORM)
         return f"{first!r} is read as grad_norm, {after!r} as what clipping leaves of it (guessed)"
-    return None
+    return _norm_held_at_bound(columns)
+
+
+def _norm_held_at_bound(columns: Columns) -> str | None:
+    """`applied` next to the gradient norm is what clipping leaves of it, where it is one number and never above it."""
+    norm = called(columns, "grad_norm")
+    words_after = {name: {*pieces_of(name)} for name in columns if role_of(name) is None}
+    held = [
+        name
+        for name, words in words_after.items()
+        if words and words <= _LEFT_BY_CLIPPING | _GRADIENTS | {"norm"} and words & _LEFT_BY_CLIPPING
+        and len(distinct(columns[name].finite())) == 1
+    ]  # fmt: skip
+    if not norm or len(held) != 1 or not _never_above(columns[held[0]], columns[norm]):
+        return None
+    (after,) = held
+    rename(columns, after, CLIPPED_NORM)
+    return f"{after!r} is read as what clipping leaves of {norm!r} (guessed)"
 
 
 def _never_above(after: Column, before: Column) -> bool:

@@ -494,7 +494,7 @@ _SIZES_IN_PROSE = regex(
 )
 _HARDER_IN_PROSE = regex(
     r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
-    r"|(?P<smoothed>(?:label[ -])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?\s?[:=]?\s?"
+    r"|(?P<smoothed>(?:label[ _-])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?['\"]?\s?[:=]?\s?"
     r"\(?(?:alpha|beta|a|p)?\s?=?\s?(?P<share>[01]?\.\d{1,4})(?![\w.%])",
     re.IGNORECASE,
 )
@@ -504,7 +504,7 @@ _HARDER_ABOVE_RECORDS = 40
 _WORLD_IN_PROSE = regex(r"\bworld[ _]?size\s?[:=]?\s?(?P<number>\d{1,6})(?![\w.])", re.IGNORECASE)
 _PASS_IN_PROSE = regex(
     r"\b(?:1|one|an|per) epoch\s?(?:=|is|:)\s?(?P<number>\d{1,9}) (?:steps|batches|iterations|updates)\b"
-    r"|(?<![\w.])(?P<per>\d{1,9}) (?:steps|batches|iterations|updates) ?(?:per|/|an) ?epoch\b",
+    r"|(?<![\w.])(?P<per>\d{1,9}) (?:steps|batches|iterations|updates) ?(?:per|/|an) ?epoch\b(?!\s?=)",
     re.IGNORECASE,
     needs="epoch",
 )
@@ -545,9 +545,10 @@ _DISTINCT_IN_PROSE = regex(
 )
 """A line that says how many of the training rows are distinct."""
 _FORMAT_IN_PROSE = regex(
-    r"\bdtype(?: is|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?(?P<format>bfloat16|bf16|float16|fp16)\b",
+    r"\b(?:dtype|(?P<weights>weights|params|parameters))(?: is| are| in|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?"
+    r"(?P<format>bfloat16|bf16|float16|fp16)\b",
     re.IGNORECASE,
-    needs="dtype",
+    needs=("dtype", "weights", "params", "parameters"),
 )
 """What a line says of a half-precision format; weights in float32 may be computed with in any."""
 _OF_EVALUATION = regex(r"\b(?:val|valid|validation|eval|evaluation|dev|test)\b", re.IGNORECASE)
@@ -632,7 +633,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
     shapes: set[tuple[str, ...]] = set()  # of the objects above
     while at < len(lines):
         line = lines[at]
-        if tries and (read := _object_at(lines, at)) is not None:
+        read = _object_at(lines, at) if tries else None
+        if read is not None:
             values, end, is_marked = read
             tries -= 1
             once = tuple(values) not in shapes and not _comes_again(lines, end, values)
@@ -642,11 +644,12 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 at = end
                 continue
             yield from _in_record(line, values, at)
-        if _is_object(line):
+        is_object = _is_object(line)
+        if configuration := _of_prose(line, at, is_object=is_object, is_read=read is not None):
+            yield at, configuration
+        if is_object:
             at += 1
             continue
-        if configuration := _sizes_in_prose(line) | (_harder_in_prose(line) if at < _HARDER_ABOVE_RECORDS else {}):
-            yield at, configuration
         several, end = _several_at(lines, at)
         if several:
             yield at, several
@@ -835,13 +838,19 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
         found["checkpoint_loss"] = float(loaded["loss"])
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
-        found["dtype"] = kept_in["format"]
+        found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
         found["train_files" if files["train"] else "eval_files"] = files["files"].strip()
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
     return found
+
+
+def _of_prose(line: str, at: int, *, is_object: bool, is_read: bool) -> dict[str, object]:
+    """Return what a line gives in words; of an object that cannot be read, by what training rows are made harder."""
+    harder = _harder_in_prose(line) if at < _HARDER_ABOVE_RECORDS and not (is_object and is_read) else {}
+    return harder if is_object else _sizes_in_prose(line) | harder
 
 
 def _harder_in_prose(line: str) -> dict[str, object]:

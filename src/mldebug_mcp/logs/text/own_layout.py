@@ -103,7 +103,7 @@ _SETS = {
 """Words besides those of phases that stand alone for the rows of training or of others."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
 _OF_SENTENCES = frozenset(
-    {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took", "out"}
+    {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took"}
 )
 """Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")

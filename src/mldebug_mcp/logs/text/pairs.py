@@ -54,7 +54,7 @@ _WORD = (
 _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
-    rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
+    rf"(?P<number>{NUMBER})(?:/(?P<whole>\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
@@ -410,8 +410,9 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
     scale = SCALE_IN_NAME.search(name)
     if scale:
         name, number = name[: scale.start()], number * float(scale[1])
-    if match["whole"] and float(match["whole"]) and not _OF_DATA.fullmatch(name):
-        number /= float(match["whole"])
+    whole = parse_number(match["whole"] or "")
+    if whole and not _OF_DATA.fullmatch(name):
+        number /= whole
     if (
         match["open"] == "["
         and canonical(name) not in (*COUNTERS, Quantity.LEARNING_RATE)
@@ -1015,6 +1016,12 @@ _RANK_BY_RANK = regex(
 )
 _OF_A_RANK = regex(rf"{_A_RANK}\d{{1,3}}\s?[:= ]\s?", re.IGNORECASE)
 _BETWEEN = regex(r"[\s,/|;]+")
+_BY_RANK = regex(
+    rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]{{0,40}}+(?: [A-Za-z][\w./-]{{0,30}}+)?)(?P<mean>\s?[:=]?\s?{NUMBER}),? "
+    r"\(?(?P<by>(?:by|per) (?:rank|gpu|worker|device|node|host|replica)s?)(?=\s?[:=]?\s?[\[(])",
+    re.IGNORECASE,
+)
+"""A mean and what each rank has of it: "loss 2.059 by rank [2.064 2.093]"."""
 
 
 def _lists_of_ranks(line: str) -> list[re.Match[str]]:
@@ -1030,6 +1037,7 @@ def _ranks_in_brackets(line: str) -> str:
     """Write lists with a value for each rank alike: "ms r0 0.5 r1 0.7" and "ms/rank 0.5/0.7" as "... [0.5, 0.7]"."""
     if _NAMES_RANKS.search(line) is None:
         return line
+    line = _BY_RANK.sub(r"\g<name>\g<mean> \g<name> \g<by>", line)
     line = _RANK_BY_RANK.sub(
         lambda found: f"{found['name']}_by_rank {found['open']}{_OF_A_RANK.sub('', found['values'])}{found['close']}",
         line,

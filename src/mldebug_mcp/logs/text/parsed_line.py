@@ -463,7 +463,9 @@ def _nested_in(line: str) -> dict[str, object]:
     """Return what nested dicts hold; those of a phase keep its name: "{'train': {'loss': 1}, 'val': {'loss': 2}}"."""
     start = line.find("{")
     pairs = _PAIR.findall(line, start)
-    numbers = dict(_numbers_in(mapping_at(line, start)))
+    values = mapping_at(line, start)
+    are_sets = any(isinstance(value, Mapping) and names_phase(str(name)) for name, value in values.items())
+    numbers = dict(_numbers_in(values, are_sets=are_sets))
     if len(numbers) >= len(pairs):
         return dict(numbers)
     record: dict[str, object] = {}
@@ -472,10 +474,16 @@ def _nested_in(line: str) -> dict[str, object]:
     return record
 
 
-def _numbers_in(values: Mapping[str, object], phase: str = "", depth: int = 3) -> Iterator[tuple[str, float]]:
+def _numbers_in(
+    values: Mapping[str, object], phase: str = "", depth: int = 3, *, are_sets: bool = False
+) -> Iterator[tuple[str, float]]:
+    """Yield numbers by name; what a metric is split into, and a set that stands next to a phase, keep its name."""
     for name, value in values.items():
         if isinstance(value, Mapping) and depth > 0:
-            yield from _numbers_in(value, str(name) if names_phase(str(name)) else phase, depth - 1)
+            text = str(name)
+            is_set = are_sets and any(is_telling(str(inside)) for inside in value)
+            keeps = names_phase(text) or is_telling(text) or is_set
+            yield from _numbers_in(value, text if keeps else phase, depth - 1)
         elif (number := to_number(value)) is not None:
             yield (f"{phase}/{name}" if phase else str(name)), number
 
