@@ -9,11 +9,10 @@ import pytest
 from tests.judge.test_relations import facts
 from tests.logs.reading import read
 
-from mldebug_mcp import diagnose_run
-from mldebug_mcp.models import Diagnosis
+from mldebug_mcp import RunDiagnosis, diagnose_run
 
 
-def diagnosed_lines(folder: Path, lines: Sequence[str]) -> Diagnosis:
+def diagnosed_lines(folder: Path, lines: Sequence[str]) -> RunDiagnosis:
     log = folder / "train.log"
     log.write_text("\n".join(lines) + "\n")
     return diagnose_run(log)
