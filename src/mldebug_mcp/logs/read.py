@@ -223,11 +223,13 @@ def _has_all_of(run: Run, other: Run) -> bool:
 def _is_fuller(other: Run, run: Run) -> bool:
     """Say whether another reading has the course of all that moves in a run, and more values of the longest."""
     moving = sorted((series.value for series in run.series.values() if not _is_constant(series)), key=len)
+    if not moving or max(map(len, other.series.values())) < MIN_TIMES_FULLER * len(moving[-1]):
+        return False
     found = [
         max((len(series) for series in other.series.values() if _has_course_of(series.value, own)), default=0)
         for own in moving
     ]
-    return bool(found) and min(found) > 0 and found[-1] >= MIN_TIMES_FULLER * len(moving[-1])
+    return min(found) > 0 and found[-1] >= MIN_TIMES_FULLER * len(moving[-1])
 
 
 def _has_course_of(values: Floats, own: Floats) -> bool:
