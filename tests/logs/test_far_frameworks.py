@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from tests.logs.samples.make.far_trackers import RUNS, TRACKERS
+from tests.logs.far_trackers import RUNS, TRACKERS
 
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.core.errors import InputError

@@ -1,4 +1,4 @@
-"""Runs that little-used trackers wrote (see samples/make/far_trackers.py): every value is held to what was logged."""
+"""Runs that little-used trackers wrote (see far_trackers.py): every value is held to what was logged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.logs.samples.make.far_trackers import EVALUATED_EVERY, RUNS, STEPS
+from tests.logs.far_trackers import EVALUATED_EVERY, RUNS, STEPS
 
 from mldebug_mcp.logs import read_run
 

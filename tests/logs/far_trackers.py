@@ -1,6 +1,6 @@
 """Log a healthy run and one that diverges with a tracker, and keep what it writes as a sample.
 
-Run `python tests/logs/samples/make/far_trackers.py TRACKER FOLDER` with the tracker's package installed, at the
+Run `python tests/logs/far_trackers.py TRACKER FOLDER` with the tracker's package installed, at the
 version that `docs/reading.md` names. It writes `FOLDER/TRACKER/healthy` and `diverged`. Nothing of this package is
 imported, so that a tracker may pin what it likes. Samples of `tests/logs/samples/far` whose values no tracker was
 given are what a framework prints of its own run; `tests/logs/far.md` says how each came about.
