@@ -1085,7 +1085,7 @@ _OF_LENGTH = regex(r"len|length|tok|time|dur|age|lag", re.IGNORECASE)
 _GRADIENTS = frozenset({"g", "gn", "grad", "grads", "gnorm", "gradnorm", "gradient", "gradients"})
 _BEFORE_CLIPPING = frozenset({"raw", "pre", "before", "unclipped", "full", "preclip", "clip", "clipping"})
 _AFTER_CLIPPING = frozenset({"used", "post", "after", "clipped", "applied", "postclip", "clip", "clipping"})
-_LEFT_BY_CLIPPING = frozenset({"used", "after", "applied", "post", "postclip"})
+_LEFT_BY_CLIPPING = _AFTER_CLIPPING - {"clipped", "clip", "clipping"}
 """Words of such a norm that are of no share of the steps, as `clipped` may be."""
 _COMPARED = frozenset({"ratio", "frac", "fraction", "share", "rate", "coef", "scale", "factor", "count", "steps"})
 """Words of a name that is of how much clipping takes, and no norm."""
@@ -1149,7 +1149,8 @@ def norms_around_clipping(columns: Columns) -> str | None:
 
 def _norm_held_at_bound(columns: Columns) -> str | None:
     """`applied` next to the gradient norm is what clipping leaves of it, where it is one number and never above it."""
-    norm = called(columns, "grad_norm")
+    if not (norm := called(columns, "grad_norm")):
+        return None
     words_after = {name: {*pieces_of(name)} for name in columns if role_of(name) is None}
     held = [
         name
@@ -1157,7 +1158,7 @@ def _norm_held_at_bound(columns: Columns) -> str | None:
         if words and words <= _LEFT_BY_CLIPPING | _GRADIENTS | {"norm"} and words & _LEFT_BY_CLIPPING
         and len(distinct(columns[name].finite())) == 1
     ]  # fmt: skip
-    if not norm or len(held) != 1 or not _never_above(columns[held[0]], columns[norm]):
+    if len(held) != 1 or not _never_above(columns[held[0]], columns[norm]):
         return None
     (after,) = held
     rename(columns, after, CLIPPED_NORM)
