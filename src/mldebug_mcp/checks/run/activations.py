@@ -21,7 +21,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 _LOGITS = regex(
-    r"(?:.*_)?(?:(?:log_?z|lse|log_?sum_?exp)(?:_(?:max|mean))?|z_loss"
+    r"(?:.*_)?(?:(?:log_?z|lse|log_?sum_?exp)(?:_(?:max|mean|sq|squared))?|z_loss"
     r"|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)",
     needs=("log", "lse", "z_loss"),
 )
@@ -29,7 +29,7 @@ _LOG_Z = regex(r"log_?z|lse|log_?sum_?exp")
 """The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
 _NOT = regex(r"chosen|rejected|scale|eval")
 _SPREAD = regex(
-    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
+    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:ed(?:ding)?)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
     needs="std",

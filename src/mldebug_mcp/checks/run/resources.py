@@ -862,7 +862,7 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     began = max(median(loss.value[:MIN_RECORDS_PER_RANK]) for other, loss in losses.items() if other != rank)
     alike = median(series.value[:MIN_RECORDS_PER_RANK]) < MIN_LOSS_RATIO * began
     if (
-        not (alike or is_late(run, run.first_step, MID_RUN, MID_RUN_STEPS))
+        not (alike or is_late(run, run.first_step, MID_RUN, MID_RUN_STEPS) or end[rank] > FAR_BEYOND * max(others))
         or not 0 < MIN_LOSS_RATIO * max(others) < end[rank]
         or end[rank] - max(others) < FAR_SIGMAS * scatter
     ):
@@ -885,6 +885,8 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     )
 
 
+FAR_BEYOND = 10.0
+"""Times the largest of all others that a rank ends at, where it began apart. Chosen: shards differ by less."""
 TIMES_BEYOND_ALL = 1000.0
 """Times the largest value of all other ranks in the same record that one is far beyond them. Chosen: gradients of other
 rows of one batch differ by less than a hundred times."""

@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import Kind, course, evaluation, guesses, policies, trained
+from mldebug_mcp.judge.columns import Kind, course, evaluation, expected, guesses, policies, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
@@ -27,6 +27,10 @@ _KINDS: tuple[Kind, ...] = (
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
     trained.weights_at_zero, trained.scores_stand_still, trained.answers_of_all_rows,
+    expected.events_go_on, expected.steps_skipped, expected.off_expectation, expected.predictions_off_labels,
+    expected.part_without_gradient, expected.layers_shrink, expected.policy_never_moves,
+    expected.values_above_returns, expected.score_worsens, expected.sets_score_apart, expected.part_never_learns,
+    expected.true_reward_falls, expected.component_never_earned,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.both_sides_count,
     guesses.loss_apart_from_answers,
     guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
@@ -82,7 +86,7 @@ _KINDS: tuple[Kind, ...] = (
 _EACH_COUNTS = frozenset({
     trained.answers_of_all_rows, trained.update_below_spacing, trained.weighed_parts, guesses.at_bounds,
     policies.entropy_out_of_bounds, policies.success_falls, policies.success_stays_low, course.around_resumes,
-    course.growing,
+    course.growing, expected.events_go_on, expected.off_expectation,
 })  # fmt: skip
 """Kinds whose facts say several things: each of them counts."""
 

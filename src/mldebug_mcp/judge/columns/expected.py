@@ -1,0 +1,692 @@
+"""What is usually logged of machines, rows, weights and samples, and what a sound run holds there.
+
+A row of the tables is one kind of column: the words of its name, the bound that a sound run keeps, and the reason. The
+words are those of the name in lower case, joined by `_`, without those of training and of a mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from mldebug_mcp.checks.curve import at_common_steps
+from mldebug_mcp.checks.evaluation import as_shares
+from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex, replace
+from mldebug_mcp.core.text import figure, some_of
+from mldebug_mcp.judge.columns import (
+    LEAST_PAIRS,
+    MIN_RECORDS_FOR_LEVEL,
+    POLICIES,
+    Facts,
+    columns_of,
+    derived_fact,
+    from_to,
+    named,
+    tail,
+    whole_column,
+)
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
+from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.models.diagnosis import DerivedFact
+
+
+class Bound(NamedTuple):
+    """Where a sound run stays by the last third: below `most`, above `least`.
+
+    Args:
+        most: The bound from above.
+        least: The bound from below.
+        of_first: The bounds are times the level of the first eighth.
+        of_highest: The bounds are times the highest value.
+        is_share: The values are shares of one; those in per cent are divided by 100.
+    """
+
+    most: float = np.inf
+    least: float = -np.inf
+    of_first: bool = False
+    of_highest: bool = False
+    is_share: bool = False
+
+    def crossed(self, values: Floats) -> int | None:
+        """Return the first record beyond the bound where the last third lies there; None where it does not."""
+        scale = 1.0
+        if self.of_first or self.of_highest:
+            scale = median(values[: max(1, len(values) // 8)]) if self.of_first else float(values.max())
+            if scale <= 0:
+                return None
+        late = median(values[-max(1, len(values) // 3) :])
+        if self.least * scale <= late <= self.most * scale:
+            return None
+        return int(np.argmax((values > self.most * scale) | (values < self.least * scale)))
+
+
+class Expectation(NamedTuple):
+    """What a kind of column is expected to hold.
+
+    Args:
+        fact: The id of the fact that it does not.
+        name: The quantity of the whole run, or the words of the name.
+        bound: Where a sound run stays.
+        expected: What is expected, as a sentence.
+        not_for: Kinds of runs in which the column means something else.
+        only_for: Kinds of runs in which alone it means this; empty for all.
+    """
+
+    fact: str
+    name: Quantity | re.Pattern[str]
+    bound: Bound
+    expected: str
+    not_for: Collection[str] = ()
+    only_for: Collection[str] = ()
+
+
+_SHARE = r"(?:frac(?:tion)?|share|ratio|rate|pct|percent(?:age)?)"
+_TOKENS_THAT_COUNT = (
+    rf"(?:supervised|unmasked|loss_mask)(?:_tokens?)?(?:_{_SHARE})?|(?:label|target|answer|valid)_tokens?_{_SHARE}"
+)
+_EXPECTED = (
+    Expectation(
+        "waits_for_data",
+        regex(rf"(?:data|input|loader|dataloader|fetch)_(?:wait(?:ing)?|stall|load|time)_{_SHARE}", needs="_"),
+        Bound(most=0.4, is_share=True),
+        "A loader that keeps up makes a step wait for a few per cent of its time.",
+    ),
+    Expectation(
+        "loader_queue_empty",
+        regex(
+            r"(?:data|loader|dataloader|prefetch)_(?:queue|buffer)(?:_(?:depth|size|len(?:gth)?|fill))?|queue_depth"
+            r"|prefetched_batches",
+            needs=("queue", "buffer", "prefetched"),
+        ),
+        Bound(least=0.5),
+        "Batches that wait in the queue show that the loader keeps up. With an empty one each step waits.",
+    ),
+    Expectation(
+        "device_idle",
+        Quantity.DEVICE_UTILISATION,
+        Bound(least=0.2, is_share=True),
+        "A device that is fed computes for most of the time.",
+    ),
+    Expectation(
+        "clip_leaves_little",
+        regex(r"(?:grad(?:ient)?_)?clip(?:ping)?_(?:coef(?:f|ficient)?|factor|multiplier)", needs="clip"),
+        Bound(least=0.05),
+        "Each gradient is scaled by this number. Clipping that is meant for rare steps leaves most of them whole.",
+    ),
+    Expectation(
+        "update_ratio_large",
+        Quantity.UPDATE_RATIO,
+        Bound(most=0.03),
+        "About 0.001 of the weights in a step is usual. At 0.03 some 30 steps replace them.",
+    ),
+    Expectation(
+        "updates_turn_back",
+        regex(r"(?:update|upd|grad|gradient|step)s?_(?:cos(?:ine)?|autocorr)(?:_(?:sim|prev))*", needs=("cos", "corr")),
+        Bound(least=-0.5),
+        "Steps of a fitting length go on in much the same direction. These turn back each time.",
+    ),
+    Expectation(
+        "weight_norm_grows",
+        Quantity.WEIGHT_NORM,
+        Bound(most=10.0, of_first=True),
+        "Weights that learn grow by tens of per cent. Logits and activations grow with these.",
+    ),
+    Expectation(
+        "attention_entropy_gone",
+        regex(r"(?:attn|att|attention)_(?:\w+_)?(?:entropy|ent)", needs="ent"),
+        Bound(least=0.15, of_highest=True),
+        "Heads that look at one place alone have logits that grew. The loss gets unstable with them.",
+    ),
+    Expectation(
+        "logit_scale_beyond",
+        regex(r"(?:exp_)?logit_scale(?:_exp)?", needs="logit"),
+        Bound(most=100.5),
+        "CLIP holds this scale at 100 at most. Beyond it, single pairs decide the gradient.",
+    ),
+    Expectation(
+        "temperature_gone",
+        regex(r"(?:loss_|contrastive_|learned_|clip_)?temp(?:erature)?", needs="temp"),
+        Bound(least=0.01),
+        "CLIP holds a learned temperature at 0.01 at least. Below it, single pairs decide the gradient.",
+        not_for=POLICIES,
+    ),
+    Expectation(
+        "rows_are_copies",
+        regex(rf"(?:dups?|duplicates?|duplicated|repeated)(?:_(?:rows|samples|docs))?_{_SHARE}", needs=("dup", "rep")),
+        Bound(most=0.2, is_share=True),
+        "Rows of one pass are distinct but for some per cent.",
+    ),
+    Expectation(
+        "padding_mostly",
+        regex(rf"pad(?:ding|ded)?(?:_tokens?)?_{_SHARE}", needs="pad"),
+        Bound(most=0.8, is_share=True),
+        "Most of what is computed is thrown away. Batches of rows of like lengths, or packing, save it.",
+    ),
+    Expectation(
+        "hardly_any_target",
+        regex(_TOKENS_THAT_COUNT, needs=("supervised", "mask", "tok")),
+        Bound(least=0.005, is_share=True),
+        "So few labels count that next to nothing is trained on.",
+    ),
+    Expectation(
+        "every_token_counts",
+        regex(_TOKENS_THAT_COUNT, needs=("supervised", "mask", "tok")),
+        Bound(most=0.999, is_share=True),
+        "Answers are a part of rows of prompts and answers. Here the loss counts the prompts too.",
+        only_for=("sft",),
+    ),
+    Expectation(
+        "codebook_unused",
+        regex(rf"(?:codebook|codes?|vq)_(?:used|usage|utili[sz]ation|alive)(?:_{_SHARE})?", needs=("code", "vq")),
+        Bound(least=0.1, is_share=True),
+        "A codebook that works uses most of its codes. Here nearly all inputs share a few.",
+    ),
+    Expectation(
+        "codebook_perplexity_gone",
+        regex(r"(?:codebook|code|vq|cluster)_(?:perplexity|ppl)", needs=("perplexity", "ppl")),
+        Bound(least=0.2, of_highest=True),
+        "It is the number of codes in equal use, and rises as a codebook fills.",
+    ),
+    Expectation(
+        "samples_alike",
+        regex(
+            rf"(?:(?:sample|intra|gen|generated|output|image)_)?diversity|distinct_\d"
+            rf"|unique_(?:(?:samples?|completions?|answers?|outputs?)_)?{_SHARE}",
+            needs=("diversity", "distinct", "unique"),
+        ),
+        Bound(least=0.15, of_highest=True),
+        "What is generated keeps most of its variety in a sound run.",
+    ),
+    Expectation(
+        "text_repeats",
+        regex(rf"rep(?:etition|eat|eated)?(?:_(?:\d|n|grams?|gram_{_SHARE}|{_SHARE}))+", needs="rep"),
+        Bound(most=0.5, is_share=True),
+        "Text of a sound model repeats some per cent of its n-grams.",
+    ),
+    Expectation(
+        "ratio_far_off",
+        regex(r"(?:(?:policy|importance|is|sampling)_)*ratio_max|max_(?:(?:policy|is)_)?ratio", needs="ratio"),
+        Bound(most=100.0),
+        "The probabilities of a policy move by tens of per cent between two updates.",
+        only_for=POLICIES,
+    ),
+    Expectation(
+        "sampler_differs",
+        regex(
+            r"(?!.*max).*(?:sampling|sampler|rollout|inference|vllm|generation)_.*(?:log_?prob|logp|prob)s?_"
+            r"(?:.*_)?(?:diff|difference|gap|delta)",
+            needs=("diff", "gap", "delta"),
+        ),
+        Bound(most=0.2),
+        "Sampler and trainer with the same weights differ by about 0.01 nats a token, from rounding alone.",
+        only_for=POLICIES,
+    ),
+    Expectation(
+        "samples_hardly_count",
+        Quantity.EFFECTIVE_SAMPLES,
+        Bound(least=0.2, is_share=True),
+        "Samples of the policy that is trained count nearly whole. Old ones are weighed away.",
+        only_for=POLICIES,
+    ),
+    Expectation(
+        "advantages_without_spread",
+        regex(r"adv(?:antage)?s?_(?:std|spread)", needs="adv"),
+        Bound(least=1e-3),
+        "Advantages are usually scaled to a spread of one. Without any, nothing is preferred.",
+        only_for=POLICIES,
+    ),
+    Expectation(
+        "actions_without_spread",
+        regex(r"(?:actions?|act|policy)_(?:std|sigma|stddev)", needs=("act", "policy")),
+        Bound(least=0.03, of_first=True),
+        "A policy that explores keeps some spread of its actions.",
+        only_for=POLICIES,
+    ),
+)  # fmt: skip
+
+
+class Count(NamedTuple):
+    """Events that a sound run has none of, or a few at its start.
+
+    Args:
+        fact: The id of the fact that they go on.
+        name: The words of the name.
+        expected: What is expected, as a sentence.
+    """
+
+    fact: str
+    name: re.Pattern[str]
+    expected: str
+
+
+_COUNTED = (
+    Count(
+        "allocator_retries",
+        regex(r"(?:num_|n_)?(?:(?:cuda_)?(?:malloc|alloc|allocator)_retries|ooms)", needs=("retries", "ooms")),
+        "Each retry gives all cached memory back and waits. Free memory lies in pieces, or is short.",
+    ),
+    Count(
+        "device_errors",
+        regex(
+            r"(?:.*_)?(?:ecc|xid|nvlink|pcie|crc|dram)_(?:.*_)?(?:errors?|replays?|events?|retries)|(?:num_|n_)?xids?",
+            needs=("ecc", "xid", "nvlink", "pcie", "crc", "dram"),
+        ),
+        "A sound device counts none.",
+    ),
+    Count(
+        "gradients_not_finite",
+        regex(
+            r"(?:num_|n_)?(?:grads?_)?(?:non_?finite|nans?|infs|nan_inf)(?:_(?:grads?|gradients?|params?|count|steps))?"
+            r"|has_(?:nan|inf)",
+            needs=("finite", "nan", "inf"),
+        ),
+        "Half precision overflows at times while the loss scale settles. Later each has a reason of its own.",
+    ),
+)  # fmt: skip
+"""Counts, and what a count that goes on means."""
+_LEFT_OUT = frozenset({"mean", "avg", "average"})
+MIN_LATE_EVENTS = 3
+"""Events in the last third. Chosen: one or two happen."""
+
+
+def in_words(name: str) -> str:
+    """Return the words of a name in one spelling, without training and mean: `train/GPUUtil` is gpu_util."""
+    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train" and piece not in _LEFT_OUT)
+
+
+def off_expectation(run: Run) -> Facts:
+    """Yield each column that is not where a sound run holds it by the last third of its records.
+
+    Not this where no row knows its name, or a share lies outside of 0 to 1 without being in per cent.
+    """
+    for series, words in _long(run):
+        for row in _EXPECTED:
+            if (
+                run.kind in row.not_for
+                or (row.only_for and run.kind not in row.only_for)
+                or not _is_of(series, words, row)
+            ):
+                continue
+            values = _as_asked(series, words, row.bound)
+            if values is not None and (at := row.bound.crossed(values)) is not None:
+                yield _stated(row.fact, series, at, row.expected)
+
+
+def events_go_on(run: Run) -> Facts:
+    """Yield each count of errors that goes on in the last third of its records."""
+    for series, words in _long(run):
+        for row in _COUNTED:
+            if row.name.fullmatch(words) is None or series.value.min() < 0:
+                continue
+            is_sum = bool(np.all(np.diff(series.value) >= 0)) and series.value[-1] > series.value[0]
+            each = np.diff(series.value, prepend=series.value[0]) if is_sum else series.value
+            if each[-max(1, len(each) // 3) :].sum() >= MIN_LATE_EVENTS and median(tail(series)) > 0:
+                yield _stated(row.fact, series, int(np.argmax(each > 0)), row.expected)
+
+
+def _long(run: Run) -> Iterator[tuple[Series, str]]:
+    for name, column in run.series.items():
+        series = column.finite
+        if len(series) >= MIN_RECORDS_FOR_LEVEL:
+            yield series, in_words(name)
+
+
+def _is_of(series: Series, words: str, row: Expectation) -> bool:
+    if isinstance(row.name, Quantity):
+        return series.role is not None and series.role.quantity is row.name and series.role.is_whole
+    return row.name.fullmatch(words) is not None
+
+
+def _as_asked(series: Series, words: str, bound: Bound) -> Floats | None:
+    """Return the values, shares of one where these are asked; None where they are no shares."""
+    values = series.value
+    if not bound.is_share:
+        return values
+    low, high = float(values.min()), float(values.max())
+    in_per_cent = "pct" in words or "percent" in words or (series.role is not None and series.role.quantity.is_share)
+    if low < 0 or high > (100 if in_per_cent else 1):
+        return None
+    return values / 100 if high > 1 else values
+
+
+def _stated(fact: str, series: Series, at: int, expected: str) -> DerivedFact:
+    first, late = float(series.value[0]), median(tail(series))
+    course = (
+        f"is {figure(late)} throughout" if np.ptp(series.value) == 0 else f"goes from {figure(first)} to {figure(late)}"
+    )
+    return derived_fact(
+        fact, f"{named(series)} {course}. {expected}", {"first": first, "late": late}, at=float(series.step[at])
+    )
+
+
+MANY_SKIPPED = 0.2
+"""Share of the last third's steps that are skipped. Chosen: a loss scale that is tried higher costs one in 2,000."""
+
+
+def steps_skipped(run: Run) -> Facts:
+    """Yield that many of the last third's steps were skipped, where their count is a sum over the run."""
+    skipped = whole_column(run, Quantity.SKIPPED_STEPS, least=MIN_RECORDS_FOR_LEVEL)
+    if skipped is None or np.any(np.diff(skipped.value) < 0):
+        return
+    late = len(skipped) - max(2, len(skipped) // 3)
+    lost, steps = skipped.value[-1] - skipped.value[late], skipped.step[-1] - skipped.step[late]
+    if MANY_SKIPPED * steps <= lost <= steps:
+        yield derived_fact(
+            "steps_skipped",
+            f"{named(skipped)} rises by {figure(lost)} over the last {figure(steps)} steps: so many updates are left "
+            "out. A loss scale that has settled skips one in thousands.",
+            {"skipped": lost, "steps": steps},
+            at=skipped.step[late],
+        )
+
+
+_OF_ANSWERS = frozenset({"pred", "preds", "predicted", "prediction", "predictions", "output", "outputs", "yhat"})
+_OF_TARGETS = frozenset({"label", "labels", "target", "targets", "true", "gold", "actual", "y"})
+_OF_SPREAD = frozenset({"std", "spread", "var", "sigma"})
+_OF_SHARES = frozenset({"frac", "fraction", "share", "ratio", "rate", "pos", "positive", "positives"})
+LEFT_OF_TARGETS = 0.05
+"""What answers have of the spread, or of the share, of the targets at most. Chosen: regularised ones have a half."""
+
+
+def predictions_off_labels(run: Run) -> Facts:
+    """Yield that answers have next to none of the spread, or of the positive ones, that targets have in the same log.
+
+    The two are told by names that differ in one word: `pred_std` and `target_std`.
+    """
+    targets: dict[tuple[str, ...], Series] = {}
+    answers: dict[tuple[str, ...], Series] = {}
+    for series, words in _long(run):
+        pieces = tuple(words.split("_"))
+        for found, of in ((targets, _OF_TARGETS), (answers, _OF_ANSWERS)):
+            if len(rest := tuple(piece for piece in pieces if piece not in of)) == len(pieces) - 1:
+                found[rest] = series
+    for rest in targets.keys() & answers.keys():
+        is_spread, target, answer = not _OF_SPREAD.isdisjoint(rest), targets[rest], answers[rest]
+        if not (is_spread or not _OF_SHARES.isdisjoint(rest)) or answer.value.min() < 0:
+            continue
+        level, late = median(tail(target)), median(tail(answer))
+        if level > 0 and late <= LEFT_OF_TARGETS * level:
+            yield derived_fact(
+                "predictions_without_spread" if is_spread else "predictions_without_label",
+                f"{named(answer)} is {figure(late)} by the last third, where {named(target)} is {figure(level)}: "
+                + (
+                    "nearly all rows get one answer."
+                    if is_spread
+                    else "next to no row gets the answer that these have."
+                ),
+                {"answers": late, "targets": level},
+                at=answer.step[-max(1, len(answer) // 3)],
+            )
+
+
+def part_without_gradient(run: Run) -> Facts:
+    """Yield that the gradient norm of a part is exactly 0 in all records, and that of another part is not.
+
+    Not this where a setting says that something is frozen, or trained by adapters.
+    """
+    if any(
+        _FROZEN.search(setting.key) and setting.value not in (False, 0, "", "none") for setting in run.settings.values()
+    ):
+        return
+    norms = [
+        norm
+        for norm in columns_of(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+        if norm.role is not None and not norm.role.is_whole
+    ]
+    without = [norm for norm in norms if not norm.value.any()]
+    live = [norm for norm in norms if norm.value.all()]
+    if without and live:
+        yield derived_fact(
+            "part_without_gradient",
+            f"{some_of([named(norm) for norm in without])} {'is' if len(without) == 1 else 'are'} exactly 0 in all "
+            f"{len(without[0])} records, where {named(live[0])} is {from_to(live[0].value)}. No gradient gets there: "
+            "frozen, detached, or not part of what the loss depends on.",
+            {"parts": len(without)},
+            at=without[0].step[0],
+        )
+
+
+_FROZEN = regex(
+    r"(?i)freez|frozen|lora|adapter|peft|linear_?prob", needs=("freez", "frozen", "lora", "adapter", "peft", "prob")
+)
+_OF_ACTIVATIONS = frozenset(
+    {"act", "acts", "activation", "activations", "hidden", "output", "out", "feature", "features"}
+)
+_OF_SIZE = frozenset({"std", "rms", "norm", "abs", "absmean", "scale", "var"})
+MIN_LAYERS = 4
+"""Layers in a row. Chosen: the change from one to the next is then none of a single one."""
+FAR_APART = 100.0
+"""Times the size of the first layer that the last has, or the other way round. Chosen: with one size kept by design a
+few times are usual."""
+
+
+def layers_shrink(run: Run) -> Facts:
+    """Yield that activations shrink, or grow, from each layer to the next, a hundredfold in all, from the start on."""
+    lists: dict[str, dict[int, Series]] = {}
+    for series, words in _long(run):
+        pieces = words.split("_")
+        numbers = [piece for piece in pieces if piece.isdecimal()]
+        if len(numbers) == 1 and not _OF_ACTIVATIONS.isdisjoint(pieces) and not _OF_SIZE.isdisjoint(pieces):
+            lists.setdefault(words.replace(numbers[0], "#", 1), {})[int(numbers[0])] = series
+    for layers in lists.values():
+        ordered = [layers[number] for number in sorted(layers)]
+        sizes = np.array([float(series.value[0]) for series in ordered])
+        if len(ordered) < MIN_LAYERS or sizes.min() <= 0:
+            continue
+        steps = np.diff(np.log(sizes))
+        is_falling = bool(np.all(steps < 0))
+        if (is_falling or bool(np.all(steps > 0))) and abs(steps.sum()) > np.log(FAR_APART):
+            yield derived_fact(
+                "layers_shrink" if is_falling else "layers_grow",
+                f"In the first record {named(ordered[0])} is {figure(sizes[0])} and {named(ordered[-1])} "
+                f"{figure(sizes[-1])}, and each layer between is {'smaller' if is_falling else 'larger'} than the one "
+                "before. Weights of a fitting scale keep the size from layer to layer.",
+                {"first": sizes[0], "last": sizes[-1]},
+                at=ordered[0].step[0],
+            )
+
+
+def policy_never_moves(run: Run) -> Facts:
+    """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start."""
+    moves = [
+        series for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
+        if (series := whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)) is not None
+    ]  # fmt: skip
+    if run.kind not in POLICIES or not moves or moves[0].role is None:
+        return
+    if moves[0].role.quantity is Quantity.APPROXIMATE_KL and not any(series.value[1:].any() for series in moves):
+        yield derived_fact(
+            "policy_never_moves",
+            f"{' and '.join(named(series) for series in moves)} {'is' if len(moves) == 1 else 'are'} exactly 0 in all "
+            f"{len(moves[0])} records. Any update leaves some; with several passes over a batch it shows.",
+            at=moves[0].step[0],
+        )
+
+
+_OF_VALUES = regex(r"(?:target_)?(?:q|qs|q_values?|q_target|critic_q)(?:_\d)?(?:_(?:pred|values?|target))?", needs="q")
+TIMES_RETURN = 3.0
+"""Times the largest return of an episode. Chosen: discounted sums of the same rewards stay below one."""
+
+
+def values_above_returns(run: Run) -> Facts:
+    """Yield that a critic's values are far above any return of an episode, where rewards are not negative."""
+    returns = whole_column(run, Quantity.REWARD, least=MIN_RECORDS_FOR_LEVEL)
+    if run.kind != "rl" or returns is None or returns.value.min() < 0:
+        return
+    most = float(returns.value.max())
+    for series, words in _long(run):
+        if _OF_VALUES.fullmatch(words) is None or median(tail(series)) <= TIMES_RETURN * most:
+            continue
+        yield derived_fact(
+            "values_above_returns",
+            f"{named(series)} goes from {figure(series.value[0])} to {figure(median(tail(series)))}, and the best "
+            f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
+            "than the best episode gives.",
+            {"value": median(tail(series)), "return": most},
+            at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
+        )
+
+
+MIN_EVALUATIONS = 6
+"""Evaluations over which a score worsens. Chosen: of fewer, two bad ones would do."""
+WORSE_BY = 0.15
+"""Share of its first level by which a score ends worse at least. Chosen: other rows cost less."""
+LEFT_OF_LOSS = 0.7
+"""Share of its first level to which a loss falls at most where much is learnt. Chosen."""
+
+
+def score_worsens(run: Run) -> Facts:
+    """Yield that a score of evaluation ends worse than it ever was at first, while each loss falls.
+
+    Not this where the loss of evaluation rises too, which says that rows are learnt by heart.
+    """
+    losses = [run[name].finite for name in ("loss", "eval_loss") if name in run]
+    if run.kind in (*POLICIES, "preference") or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
+        return
+    if any(median(tail(loss)) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
+        return
+    for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER), least=MIN_EVALUATIONS):
+        role = series.role
+        if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES) or role.quantity is Quantity.RANK:
+            continue
+        better = series.value if role.quantity.higher_is_better else -series.value
+        first, late = better[: len(better) // 3], tail(series)
+        end = late if role.quantity.higher_is_better else -late
+        if end.max() < first.min() and abs(median(late) - median(series.value[: len(first)])) > WORSE_BY * abs(
+            median(series.value[: len(first)])
+        ):
+            yield derived_fact(
+                "score_worsens",
+                f"{named(series)} goes from {figure(series.value[0])} to {figure(series.value[-1])}, which is worse, "
+                "while "
+                + " and ".join(
+                    f"{named(loss)} falls from {figure(loss.value[0])} to {figure(loss.value[-1])}" for loss in losses
+                )
+                + ". What is scored there is not what training gets better at.",
+                {"first": series.value[0], "last": series.value[-1]},
+                at=series.step[len(first)],
+            )
+
+
+_OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
+"""What is measured of generated samples alone."""
+SETS_APART = 0.25
+"""Share of right answers, or area under a curve, between two sets. Chosen: rows of one origin differ by less."""
+_OF_ONE_SCORE = (Quantity.ACCURACY, Quantity.AUC, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION)
+
+
+def sets_score_apart(run: Run) -> Facts:
+    """Yield that the same score of two held-out sets differs by far at each common evaluation of the last third.
+
+    Not this where one of them is a class, a layer or a moving average, or the better one is no better than a guess.
+    """
+    for quantity in _OF_ONE_SCORE:
+        found = [
+            series for series in columns_of(run, quantity, phase="eval", least=LEAST_PAIRS)
+            if series.role is not None and series.role.is_whole and _MOVING.isdisjoint(pieces_of(named(series)))
+        ]  # fmt: skip
+        for one, other in combinations(found, 2):
+            steps, first, second = at_common_steps(
+                *(replace(series, value=as_shares(series.value)) for series in (one, other))
+            )
+            late = slice(-max(1, len(steps) // 3), None)
+            if len(steps) < LEAST_PAIRS or np.abs(first[late] - second[late]).min() < SETS_APART:
+                continue
+            yield derived_fact(
+                "sets_score_apart",
+                f"{named(one)} is {figure(first[-1])} and {named(other)} {figure(second[-1])} at the last one, "
+                f"and they are {figure(np.abs(first[late] - second[late]).min())} or more apart over the last third. "
+                "Either rows of the better set are in the training data, or the other set is of another kind.",
+                {"one": first[-1], "other": second[-1]},
+                at=float(steps[late][0]),
+            )
+
+
+_MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
+ALIKE_AT_FIRST = 1.5
+"""Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
+LEARNS_NOTHING = 0.9
+"""Share of its first level that a part of the loss keeps at least. Chosen."""
+
+
+def part_never_learns(run: Run) -> Facts:
+    """Yield that one part of the training loss stays at its first level while all others of its list fall by far.
+
+    Not this where the parts begin on different levels, as terms of one loss do.
+    """
+    lists: dict[str, list[Series]] = {}
+    for series in columns_of(run, Quantity.LOSS, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        if series.role is not None and series.role.part and series.value.min() > 0:
+            lists.setdefault(_LAST_WORDS.sub("", series.name), []).append(series)
+    for parts in lists.values():
+        first = [median(part.value[: max(1, len(part) // 20)]) for part in parts]
+        if max(first) > ALIKE_AT_FIRST * min(first):
+            continue
+        left = [median(tail(part)) / level for part, level in zip(parts, first, strict=True)]
+        still = [part for part, share in zip(parts, left, strict=True) if LEARNS_NOTHING <= share <= 1 / LEARNS_NOTHING]
+        fallen = [part for part, share in zip(parts, left, strict=True) if share <= LEFT_OF_LOSS]
+        if len(still) == 1 and len(fallen) == len(parts) - 1 > 0:
+            (part,) = still
+            yield derived_fact(
+                "part_never_learns",
+                f"{named(part)} is {figure(part.value[0])} at first and {figure(median(tail(part)))} over the last "
+                f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
+                f"{from_to(np.array([median(tail(each)) for each in fallen]))}. Nothing is learnt of this part.",
+                {"first": part.value[0], "late": median(tail(part))},
+                at=part.step[0],
+            )
+
+
+_LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
+_TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdout", "real", "actual", "external"})
+"""Words of a reward that is not the trained one."""
+
+
+def true_reward_falls(run: Run) -> Facts:
+    """Yield that a reward by another judge falls while the trained one rises and stays."""
+    rise = kept_rise(run) if run.kind in POLICIES else None
+    if rise is None:
+        return
+    for series, words in _long(run):
+        if _TRUE.isdisjoint(words.split("_")) or series.role is None or series.role.quantity not in _REWARDED:
+            continue
+        late = tail(series)
+        if late.max() < series.value[: max(1, len(series) // 8)].min():
+            yield derived_fact(
+                "true_reward_falls",
+                f"{named(series)} falls from {figure(series.value[0])} to {figure(median(late))}, while the trained "
+                f"reward rises from {figure(rise[0])} to {figure(rise[1])}. Both measure the same answers.",
+                {"first": series.value[0], "late": median(late)},
+                at=series.step[0],
+            )
+
+
+_REWARDED = frozenset({Quantity.REWARD, Quantity.SCORE, Quantity.ACCURACY, Quantity.SUCCESS_RATE})
+
+
+def component_never_earned(run: Run) -> Facts:
+    """Yield that one component of a reward is exactly 0 in all records, while the whole rises by another."""
+    rise = kept_rise(run) if run.kind in POLICIES else None
+    parts = [
+        series for series in columns_of(run, Quantity.REWARD, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+        if series.role is not None and series.role.part and _OF_SPREAD.isdisjoint(pieces_of(series.name))
+    ]  # fmt: skip
+    never, earned = [part for part in parts if not part.value.any()], [part for part in parts if part.value[-1] > 0]
+    if rise is not None and len(never) == 1 and earned:
+        yield derived_fact(
+            "component_never_earned",
+            f"{named(never[0])} is exactly 0 in all {len(never[0])} records, and the reward rises from "
+            f"{figure(rise[0])} to {figure(rise[1])} by {some_of([named(part) for part in earned])} alone. Either "
+            "nothing is ever right, or the check that gives it never passes.",
+            at=never[0].step[0],
+        )
