@@ -1,6 +1,6 @@
-"""What is usually logged of machines, rows, weights and samples, and what a sound run holds there.
+"""What is usually logged of machines, rows, weights and samples, and what a healthy run holds there.
 
-A row of the tables is one kind of column: the words of its name, the bound that a sound run keeps, and the reason. The
+A row of the tables is one kind of column: the words of its name, the bound that a healthy run keeps, and the reason. The
 words are those of the name in lower case, joined by `_`, without those of training and of a mean.
 """
 
@@ -41,7 +41,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 
 class Bound(NamedTuple):
-    """Where a sound run stays by the last third: below `most`, above `least`.
+    """Where a healthy run stays by the last third: below `most`, above `least`.
 
     Args:
         most: The bound from above.
@@ -76,7 +76,7 @@ class Expectation(NamedTuple):
     Args:
         fact: The id of the fact that it does not.
         name: The quantity of the whole run, or the words of the name.
-        bound: Where a sound run stays.
+        bound: Where a healthy run stays.
         expected: What is expected, as a sentence.
         not_for: Kinds of runs in which the column means something else.
         only_for: Kinds of runs in which alone it means this; empty for all.
@@ -205,13 +205,13 @@ _EXPECTED = (
             needs=("diversity", "distinct", "unique"),
         ),
         Bound(least=0.15, of_highest=True),
-        "What is generated keeps most of its variety in a sound run.",
+        "What is generated keeps most of its variety in a healthy run.",
     ),
     Expectation(
         "text_repeats",
         regex(rf"rep(?:etition|eat|eated)?(?:_(?:\d|n|grams?|gram_{_SHARE}|{_SHARE}))+", needs="rep"),
         Bound(most=0.5, is_share=True),
-        "Text of a sound model repeats some per cent of its n-grams.",
+        "Text of a trained model repeats some per cent of its n-grams.",
     ),
     Expectation(
         "ratio_far_off",
@@ -256,7 +256,7 @@ _EXPECTED = (
 
 
 class Count(NamedTuple):
-    """Events that a sound run has none of, or a few at its start.
+    """Events that a healthy run has none of, or a few at its start.
 
     Args:
         fact: The id of the fact that they go on.
@@ -269,7 +269,7 @@ class Count(NamedTuple):
     expected: str
 
 
-_COUNTED = (
+_EVENTS = (
     Count(
         "allocator_retries",
         regex(r"(?:num_|n_)?(?:(?:cuda_)?(?:malloc|alloc|allocator)_retries|ooms)", needs=("retries", "ooms")),
@@ -281,7 +281,7 @@ _COUNTED = (
             r"(?:.*_)?(?:ecc|xid|nvlink|pcie|crc|dram)_(?:.*_)?(?:errors?|replays?|events?|retries)|(?:num_|n_)?xids?",
             needs=("ecc", "xid", "nvlink", "pcie", "crc", "dram"),
         ),
-        "A sound device counts none.",
+        "A working device counts none.",
     ),
     Count(
         "gradients_not_finite",
@@ -305,7 +305,7 @@ def in_words(name: str) -> str:
 
 
 def off_expectation(run: Run) -> Facts:
-    """Yield each column that is not where a sound run holds it by the last third of its records.
+    """Yield each column that is not where a healthy run holds it by the last third of its records.
 
     Not this where no row knows its name, or a share lies outside of 0 to 1 without being in per cent.
     """
@@ -325,7 +325,7 @@ def off_expectation(run: Run) -> Facts:
 def events_go_on(run: Run) -> Facts:
     """Yield each count of errors that goes on in the last third of its records."""
     for series, words in _long(run):
-        for row in _COUNTED:
+        for row in _EVENTS:
             if row.name.fullmatch(words) is None or series.value.min() < 0:
                 continue
             is_sum = bool(np.all(np.diff(series.value) >= 0)) and series.value[-1] > series.value[0]
