@@ -1,4 +1,4 @@
-"""A column that is off what a healthy run holds there is stated with what is expected; within, nothing is said of it."""
+"""A column that is off what a healthy run holds is stated with what is expected; within it, nothing is stated."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """What is usually logged of machines, rows, weights and samples, and what a healthy run holds there.
 
-A row of the tables is one kind of column: the words of its name, the bound that a healthy run keeps, and the reason. The
-words are those of the name in lower case, joined by `_`, without those of training and of a mean.
+A row of the tables is one kind of column: the words of its name, the bound that a healthy run keeps, and the reason.
+The words are those of the name in lower case, joined by `_`, without those of training and of a mean.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -299,6 +300,7 @@ MIN_LATE_EVENTS = 3
 """Events in the last third. Chosen: one or two happen."""
 
 
+@lru_cache(4096)
 def in_words(name: str) -> str:
     """Return the words of a name in one spelling, without training and mean: `train/GPUUtil` is gpu_util."""
     return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train" and piece not in _LEFT_OUT)
@@ -401,7 +403,7 @@ LEFT_OF_TARGETS = 0.05
 def predictions_off_labels(run: Run) -> Facts:
     """Yield that answers have next to none of the spread, or of the positive ones, that targets have in the same log.
 
-    The two are told by names that differ in one word: `pred_std` and `target_std`.
+    Their names differ in one word: `pred_std` and `target_std`.
     """
     targets: dict[tuple[str, ...], Series] = {}
     answers: dict[tuple[str, ...], Series] = {}
@@ -588,7 +590,7 @@ _OF_ONE_SCORE = (Quantity.ACCURACY, Quantity.AUC, Quantity.F1, Quantity.IOU, Qua
 def sets_score_apart(run: Run) -> Facts:
     """Yield that the same score of two held-out sets differs by far at each common evaluation of the last third.
 
-    Not this where one of them is a class, a layer or a moving average, or the better one is no better than a guess.
+    Not this where one of them is a class, a layer or a moving average, or both are as good as a guess.
     """
     for quantity in _OF_ONE_SCORE:
         found = [
