@@ -114,7 +114,7 @@ def test_a_policy_whose_updates_leave_no_trace_does_not_train() -> None:
     del still["episode_return"]
     seen = diagnosed({**still, "approx_kl": 0.0, "clip_fraction": 0.0})
     assert "policy_never_moves" in facts(seen)
-    assert seen.hypotheses[0].cause == "params_not_training"
+    assert "params_not_training" in {each.cause for each in seen.hypotheses[:3]}
     assert "policy_never_moves" not in facts(diagnosed({**still, "approx_kl": 0.01, "clip_fraction": 0.0}))
 
 
@@ -175,3 +175,8 @@ def test_a_component_of_a_reward_that_is_never_earned_is_named() -> None:
     shown = {**GROUPS, "rewards/format": np.minimum(1, 0.3 + SHARE)}
     assert "component_never_earned" in facts(diagnosed({**shown, "rewards/accuracy": 0.0}))
     assert "component_never_earned" not in facts(diagnosed({**shown, "rewards/accuracy": 0.5 * SHARE}))
+
+
+def test_a_policy_that_earns_more_moves_whatever_its_divergence_shows() -> None:
+    earns = {**AGENT, "ep_rew_mean": AGENT["episode_return"], "approx_kl": 0.0, "clip_fraction": 0.0, "entropy": 1.3}
+    assert "policy_never_moves" not in facts(diagnosed(earns))

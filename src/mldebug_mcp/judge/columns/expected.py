@@ -499,12 +499,15 @@ def layers_shrink(run: Run) -> Facts:
 
 
 def policy_never_moves(run: Run) -> Facts:
-    """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start."""
+    """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start.
+
+    Not this where the reward rises: with one pass over each batch the first measure is taken before the update.
+    """
     moves = [
         series for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
         if (series := whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)) is not None
     ]  # fmt: skip
-    if run.kind not in POLICIES or not moves or moves[0].role is None:
+    if run.kind not in POLICIES or not moves or moves[0].role is None or kept_rise(run) is not None:
         return
     if moves[0].role.quantity is Quantity.APPROXIMATE_KL and not any(series.value[1:].any() for series in moves):
         yield derived_fact(
