@@ -221,7 +221,7 @@ def zeros_end_passes(run: Run, loss: Series) -> Facts:
         f"end of {ended} of {len(ends)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
         "and nowhere else. A contrastive loss of a batch of one row is 0, as there is nothing to compare: ln 1 = 0. "
         "drop_last=True leaves such batches out; a sampler without repeated rows makes many where rows share a text.",
-        {"zeros": np.count_nonzero(zero), "share": share, "passes": ended},
+        {"zeros": float(sum(zeros)), "share": float(share), "passes": float(ended)},
         steps=loss.step[zero][:20],
     )
 
