@@ -377,7 +377,7 @@ MAX_LATER_RISE_RATIO = 1.5
 def leaves_start_at_once(loss: Series) -> bool:
     """Say whether a loss is by far the lowest in its first record, from the second on far above, and never back.
 
-    Not this where it may be a sum over the steps between two records, of which the first is a single one.
+    Not this where it may be a sum over the steps between two records: the first then is one step alone.
     """
     first, later = loss.value[:1], loss.value[1:]
     if len(later) < LEAST_AFTER_START or not first[0] > 0 or later.min() < TIMES_FIRST_RECORD * first[0]:

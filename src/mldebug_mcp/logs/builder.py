@@ -397,6 +397,8 @@ class RunBuilder:
             step = events_in_place(step, recorded.events, named.get("step"))
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}
         starts = segment_starts(step, recorded.breaks, metrics, self.note)
+        if step_name == "record" and "step" in named and not np.ptp(named["step"].arrays()[1]):
+            named.pop("step")  # one number in all records counts nothing, such as iperf's "[  5]  1.00-2.00 sec"
         made = SeriesOfRun({name: column for name, column in named.items() if name != step_name}, step, starts)
         series = made.whole()
         series |= self._series_of_ranks(series) if step_name == "step" else {}

@@ -125,7 +125,7 @@ def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
     is_evaluation = frozen.role is not None and frozen.role.phase == "eval" and frozen.role.quantity in LOSSES
-    is_learnt = moved[-1] <= HALVED * moved[0]
+    is_learnt = moved[-1] <= HALVED * moved[0] and not is_of_averaged_weights(frozen)
     return "evaluation_loss_frozen" if is_evaluation and is_learnt and not np.ptp(frozen.value) else "frozen"
 
 

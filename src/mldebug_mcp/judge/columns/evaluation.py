@@ -199,7 +199,7 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation stands still, at first or all along, while training learns half of its loss or more.
 
     What overfits, or is learnt by heart and understood late, moves meanwhile. Not this where it still may follow, or is
-    good from the first on, as of a trained model.
+    good from the first on, as where the model comes trained.
     """
     steps, train, evaluation = beside_training(*losses)
     off = np.abs(evaluation - evaluation[:1]) > MAX_STILL_EVALUATION_SPREAD * np.abs(evaluation[:1])
