@@ -783,4 +783,4 @@ def test_an_evaluation_below_the_running_mean_of_fastai_is_no_gap(names: tuple[s
     answer = diagnose_run(records)
     assert ("eval_below_train" in {each.symptom for each in answer.findings if each.state == "present"}) is shown
     lines = " ".join(line for line in map(str, answer.sheet))
-    assert ("a running mean, which lags behind" in lines) is not shown
+    assert ("training is a running mean, which lags behind" in lines) is not shown

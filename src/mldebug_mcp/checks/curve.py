@@ -380,11 +380,11 @@ def leaves_start_at_once(loss: Series) -> bool:
     Not this where it may be a sum over the steps between two records: the first then is one step alone.
     """
     first, later = loss.value[:1], loss.value[1:]
-    if len(later) < LEAST_AFTER_START or not first[0] > 0 or later.min() < TIMES_FIRST_RECORD * first[0]:
+    if len(later) < LEAST_AFTER_START or not first[0] > 0 or later.min() / TIMES_FIRST_RECORD < first[0]:
         return False
     level, steps = median(later[:LEAST_AFTER_START]), median_gap(loss.step)
     is_sum = 1 / MAX_LATER_RISE_RATIO <= level / first[0] / steps <= MAX_LATER_RISE_RATIO
-    return level <= MAX_LATER_RISE_RATIO * later[0] and not (steps > 1 and is_sum)
+    return level / MAX_LATER_RISE_RATIO <= later[0] and not (steps > 1 and is_sum)
 
 
 def fades_to_zero(values: Floats) -> bool:

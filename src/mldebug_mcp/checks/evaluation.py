@@ -262,6 +262,10 @@ def is_running_mean(run: Run) -> bool:
     of_epochs = run.step_name == "epoch" and all(
         name in run and run[name].logged_as == logged_as for name, logged_as in _BY_FASTAI.items()
     )
+    # Its times have colons, and are no numbers: those of skorch, which has the same names, stand in a column.
+    of_epochs = of_epochs and all(
+        name == "loss" or series.role is None or series.role.phase == "eval" for name, series in run.series.items()
+    )
     return by_name or of_epochs
 
 

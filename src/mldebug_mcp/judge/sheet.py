@@ -746,5 +746,6 @@ def _gap(run: Run, name: str) -> str:
         [pairs[0], min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1]), pairs[-1]]
     )
     less = "training" if records == 1 else f"median of {records} training records"
-    less += " (a running mean, which lags behind)" if name == "loss" and is_running_mean(run) else ""
-    return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
+    lags = "; training is a running mean, which lags behind" if name == "loss" and is_running_mean(run) else ""
+    gaps = ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
+    return f"evaluation - {less}: {gaps}{lags}"

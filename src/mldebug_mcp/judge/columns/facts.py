@@ -96,6 +96,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
+    "start_thrown_away": ("loss_rises", "loss_divergence", "loss_above_start", "loss_jumps_at_start", "loss_huge"),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
     "rate_rests_early": ("lr_decays_early", "lr_schedule_short"),
     "one_jump_a_pass": ("loss_spikes_regular",),
@@ -121,7 +122,9 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "evaluation_worse_than_any_guess": ("eval_gap_grows", "eval_bad_from_start", "eval_never_improves", "loss_rises"),
 }  # fmt: skip
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
-_REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess")
+_REPEATS = (
+    "apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess", "start_thrown_away",
+)  # fmt: skip
 """Facts that add next to nothing to what the symptom that says the same states."""
 _ADDS = ("loss_multiple",)
 """Facts that name a setting besides, which the symptom does not: they count with it, as one question."""
