@@ -367,8 +367,8 @@ def evaluate(net, rows, keys):
 """
 BATCH_MODE = """
 import equinox as eqx
-norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, axis_name="batch", mode="ema")
-other = eqx.nn.BatchNorm(3, "batch", mode="batch")  # here
+norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, axis_name="batch", mode="batch")  # here
+other = eqx.nn.BatchNorm(3, "batch", mode="ema")
 """
 CASES = {
     "repeated_rows_as_negatives": (NEGATIVES, ("=3)", "=3, batch_sampler=BatchSamplers.NO_DUPLICATES)")),

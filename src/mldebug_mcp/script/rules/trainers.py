@@ -957,9 +957,11 @@ def equinox_in_training_mode(roles: Roles) -> Iterator[Fault]:
 
     Source: docs.kidger.site/equinox, "Training/Inference"; findings/equinox_evaluates_flat_for_hundreds_of_steps.sh.
     """
-    layers = roles.script.named("Dropout", "BatchNorm") if "equinox" in roles.source else []
-    for call in layers:
-        if call.method == "BatchNorm" and call.constant("mode") == "batch":
+    if "equinox" not in roles.source:
+        return
+    layers = roles.script.named("Dropout", "BatchNorm")
+    for call in roles.script.calls:
+        if call.constant("mode") == "batch" and "BatchNorm" in ast.unparse(call.node.func):
             says = "with mode='batch' the running variance begins far too high, whatever the batches have"
             yield fault("running_variance_begins_high", call.line, "depends", says)
     evaluating = [call for call in roles.script.calls if EVALUATES.search(call.function)]
