@@ -682,10 +682,14 @@ def pad_token_unset(batch: Batch) -> Evidence | None:
 def position_ids_wrong(batch: Batch) -> Evidence | None:
     """Positions do not begin at 0 with the text, or do not rise by one from token to token.
 
+    Or they run on where the bounds of packed documents say that another begins, which is a warning.
+
     Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do, which
     may not begin at 0; a piece of a longer text continues where the last one ended.
     """
     _, rows, spots = gather((side, _wrong_positions(batch, side)) for side in batch.sides)
+    if not len(rows) and (problems := problems_of(batch, "position_ids_wrong")):
+        return batch_evidence(problems[0].summary, rows_of(problems), severity="warning")
     return in_rows(batch, rows, "the position ids of {rows} do not count the tokens", spots)
 
 
