@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import (
+    CLASS_NAMES,
     FLOAT_INPUTS,
     MAX_SHARE_OUTSIDE,
     SCALED_INSIDE,
@@ -17,7 +18,7 @@ from mldebug_mcp.batch.columns import (
     origin,
     share_outside,
 )
-from mldebug_mcp.batch.sequences import Floats
+from mldebug_mcp.batch.sequences import Floats, Ints
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
@@ -119,11 +120,19 @@ MOST_MEAN = 3.0
 """Absolute mean of an input, of unit variance if normalised. Chosen: far from what normalised inputs show."""
 MOST_SPREAD = 5.0
 """Standard deviation of an input, 1 if normalised. Chosen: far from what normalised inputs show."""
+SERIES_AXES = 3
+"""Axes of windows of a series: rows, steps, features. Source: batch_first of torch's recurrent layers."""
+MAX_SMALL_INPUT = 100
+"""Windows of a series below this are a remark. Chosen: many models of series scale each window by themselves."""
 LEAST_VALUES = 16
 """Finite values that an input must have. Chosen: fewer give no mean and deviation."""
 LEAST_LARGEST = 0.01
 """Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
 features."""
+MIN_PEAK_OF_BYTES = 32
+"""Greatest number of an image that was left as bytes. Chosen: darker images of bytes are rare."""
+MAX_PEAK_SCALED = 8
+"""Greatest number of an image that was scaled. Chosen: constants in use give less than 3."""
 LEAST_WITHIN = 0.02
 """Deviation within an image. Chosen: a normalised photograph has about 1, one from 0 to 1 a few tenths; black images
 have 0, and what was divided by 255 twice some thousandths."""
@@ -155,11 +164,19 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
     file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
     from what normalised inputs show.
     """
-    problems, severity = [], None
+    problems, severity, rows = [], None, NO_ROWS
     for name, array in batch.floats.items():
         if name not in FLOAT_INPUTS:
             continue
         values = array[np.isfinite(array)]
+        if array.ndim == IMAGE_BATCH_AXES and len(raw := _left_as_bytes(array)):
+            severity = "warning"
+            problems.append(
+                f"{name} reaches {array[raw].max():.4g} in {len(raw)} of {counted(len(array), 'image')}, "
+                f"and {np.delete(array, raw, axis=0).max():.3g} in the others"
+            )
+            rows = np.union1d(rows, batch.numbers[raw]) if len(array) == batch.rows else rows
+            continue
         problem = _of_processor(array, batch.model.scaling) or _problem(values, array)
         if problem is None:
             continue
@@ -167,7 +184,19 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
         problems.append(f"{name} {problem[0]}{excuse}")
         grade: Severity = "info" if excuse else problem[1]
         severity = grade if severity in (None, "info") else severity
-    return batch_evidence("; ".join(problems), severity=severity) if problems else None
+    return batch_evidence("; ".join(problems), rows, severity=severity) if problems else None
+
+
+def _left_as_bytes(images: Floats) -> Ints:
+    """Return the places of images on the scale of bytes among others that were scaled, or none."""
+    flat = images.reshape(len(images), -1)
+    peaks = np.abs(flat).max(axis=1)
+    raw: Ints = np.flatnonzero(peaks > MIN_PEAK_OF_BYTES)
+    scaled = np.setdiff1d(np.arange(len(flat)), raw)
+    if not len(raw) or not len(scaled) or not (peaks[scaled] <= MAX_PEAK_SCALED).all():
+        return NO_ROWS
+    fractions = (flat[scaled] != np.floor(flat[scaled])).any(axis=1)
+    return raw if bool(fractions.any()) else NO_ROWS
 
 
 def _excuse(batch: Batch, name: str) -> str:
@@ -227,7 +256,8 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
     if max(-low, high) < LEAST_LARGEST:
         return description, "warning"
     if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
-        return description, "warning"
+        is_small = array.ndim == SERIES_AXES and max(-low, high) < MAX_SMALL_INPUT
+        return description, "info" if is_small else "warning"
     if array.ndim == 2 and len(array) >= INPUT_NOT_NORMALIZED_LEAST_ROWS:
         finite = np.where(np.isfinite(array), array, np.nan)
         finite = finite[:, np.isfinite(array).any(axis=0)]
@@ -369,7 +399,7 @@ def constant_column(batch: Batch) -> Evidence | None:
     whole=True,
 )
 def equal_columns(batch: Batch) -> Evidence | None:
-    """Two columns of a table of measurements hold the same values in all rows.
+    """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
 
     Not this when: they never vary (`constant_column`); the rows are few.
     """
@@ -377,12 +407,31 @@ def equal_columns(batch: Batch) -> Evidence | None:
     for name, cell_counts in (batch.totals.cells if batch.totals is not None else {}).items():
         if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS:
             alike[cell_counts.sum].append(shorten(name, 30))
-    found = [" and ".join(names) for names in alike.values() if len(names) > 1]
+    found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
     if not found:
         return None
     return batch_evidence(
         f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
     )
+
+
+def _targets_in_inputs(batch: Batch) -> list[str]:
+    """Return the places of inputs that hold the target of their row in all rows, next to the target's name."""
+    inputs = {name: array for name, array in batch.floats.items() if name in FLOAT_INPUTS and array.ndim in (2, 3)}
+    targets = {name: array for name, array in batch.floats.items() if name in CLASS_NAMES and array.size == len(array)}
+    found = []
+    for target, values in targets.items():
+        flat = values.reshape(-1)
+        if len(flat) < CONSTANT_COLUMN_LEAST_ROWS or not np.ptp(flat):
+            continue
+        for name, array in inputs.items():
+            if len(array) == len(flat):
+                of_row = array.reshape(len(array), -1)
+                places = np.flatnonzero((of_row[:1] == flat[0]).all(axis=0))
+                places = places[(of_row[:, places] == flat[:, np.newaxis]).all(axis=0)]
+                at = ", ".join(map(str, np.unravel_index(places[0], array.shape[1:]))) if len(places) else ""
+                found += [f"{name}[:, {at}] and {target}"] if at else []
+    return found
 
 
 @batch_check(
