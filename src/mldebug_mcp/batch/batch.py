@@ -623,6 +623,7 @@ class Batch:
         document_lengths: Tokens of the documents in each row, where a column of that name tells.
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
+        is_rated: Whether rows have a reward or an advantage, as rollouts do.
     """
 
     path: str
@@ -660,6 +661,7 @@ class Batch:
     document_lengths: Ragged | None = None
     stored: str = ""
     corpus: CorpusCounts | None = None
+    is_rated: bool = False
 
     @property
     def rows_are_for(self) -> Purpose:
