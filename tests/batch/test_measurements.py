@@ -53,6 +53,17 @@ def test_a_copy_of_another_column_is_seen_whatever_it_is_called(tmp_path: Path) 
     assert findings(columns | {"left_us": moved}, tmp_path) == {}
 
 
+@pytest.mark.parametrize("empty", [0, ""])
+def test_a_column_that_is_filled_in_after_the_target_is_seen(empty: object, tmp_path: Path) -> None:
+    columns = table()
+    days = [3 + row % 9 if left else empty for row, left in enumerate(columns["churn"])]
+    assert findings({"offer_days": days} | columns, tmp_path) == {"equal_columns": "warning"}
+    others = {"has_offer": [int(bool(day)) for day in days], "price": [row * 1.5 for row in range(200)]}
+    assert findings({"offer_days": days} | others, tmp_path) == {}
+    days[columns["churn"].index(0)] = 5
+    assert findings({"offer_days": days} | columns, tmp_path) == {}
+
+
 def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mldebug_mcp.batch.formats.tables.CSV_CHARACTERS", 300)
     columns = table()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Sequences
 from mldebug_mcp.batch.templates import ASSISTANT, Family, Turn, family_of, turns_in
@@ -132,7 +133,7 @@ class Words:
         """Return the text of each word."""
         return [self._texts.get(number, f" ‹word {number}›") for number in ids]
 
-    def folded(self, numbers: Ints) -> Ints:
+    def folded(self, numbers: npt.NDArray[np.integer]) -> Ints:
         """Return numbers that are the same for words that differ in case or in the space before them."""
         kinds, places = np.unique(numbers, return_inverse=True)
         texts = (self._texts.get(number) for number in kinds.tolist())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.batch import Batch, CellCounts
 from mldebug_mcp.batch.columns import (
     CLASS_NAMES,
     FLOAT_INPUTS,
@@ -401,18 +402,36 @@ def constant_column(batch: Batch) -> Evidence | None:
 def equal_columns(batch: Batch) -> Evidence | None:
     """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
 
+    Or a column is neither empty nor 0 exactly where the target is 1: what is filled in after it.
+
     Not this when: they never vary (`constant_column`); the rows are few.
     """
+    counts = batch.totals.cells if batch.totals is not None else {}
+    varying = {
+        name: cell_counts
+        for name, cell_counts in counts.items()
+        if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS
+    }
     alike: dict[int, list[str]] = defaultdict(list)
-    for name, cell_counts in (batch.totals.cells if batch.totals is not None else {}).items():
-        if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS:
-            alike[cell_counts.sum].append(shorten(name, 30))
+    for name, cell_counts in varying.items():
+        alike[cell_counts.sum].append(shorten(name, 30))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
-    if not found:
+    same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
+    filled = _filled_with_target(varying, next(reversed(counts), ""))
+    if not same and not filled:
         return None
-    return batch_evidence(
-        f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
-    )
+    return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
+
+
+def _filled_with_target(counts: Mapping[str, CellCounts], last: str) -> list[str]:
+    """Return which columns are filled exactly where the target is 1, by its name or as the last column."""
+    return [
+        f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1"
+        for target in counts
+        if target == last or target in CLASS_NAMES
+        for name, cell_counts in counts.items()
+        if cell_counts.filled == counts[target].sum != cell_counts.sum
+    ]
 
 
 def _targets_in_inputs(batch: Batch) -> list[str]:
