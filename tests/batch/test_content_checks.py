@@ -183,6 +183,14 @@ def test_inputs_on_another_scale_are_seen(inspect: Inspect) -> None:
     assert inspect({"inputs_embeds": images(0.02, 0), "labels": labels}) == {}
 
 
+def test_rows_that_are_sorted_by_class_are_remarked(inspect: Inspect) -> None:
+    rows = np.random.default_rng(0).normal(size=(90, 6)).tolist()
+    assert inspect({"x": rows, "y": sorted([0, 1, 2] * 30)}) == {"classes_sorted": "info"}
+    assert inspect({"x": rows, "y": [0, 1, 2] * 30}) == {}
+    assert inspect({"x": rows, "y": [0, *sorted([0, 1, 2] * 30)[:-1]][::-1]}) == {"classes_sorted": "info"}
+    assert inspect({"x": rows, "y": [*sorted([0, 1, 2] * 29), 0, 1, 2]}) == {}
+
+
 def test_class_labels_outside_the_classes_are_seen(inspect: Inspect) -> None:
     batch = {"input_ids": [[5, 6, 7 + row] for row in range(8)], "labels": [0, 1, 2, 0, 1, 2, 0, 1]}
     assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"

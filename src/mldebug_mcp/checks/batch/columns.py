@@ -13,15 +13,19 @@ from mldebug_mcp.batch.columns import (
     FLOAT_INPUTS,
     MAX_SHARE_OUTSIDE,
     SCALED_INSIDE,
+    Column,
     Origin,
     Scaling,
     channel_axis,
+    is_float,
     origin,
+    row_count,
     share_outside,
 )
-from mldebug_mcp.batch.sequences import Floats, Ints
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
@@ -165,7 +169,8 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
     file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
     from what normalised inputs show.
     """
-    problems, severity, rows = [], None, NO_ROWS
+    problems, rows = [], NO_ROWS
+    severity: Severity | None = None
     for name, array in batch.floats.items():
         if name not in FLOAT_INPUTS:
             continue
@@ -451,6 +456,81 @@ def _targets_in_inputs(batch: Batch) -> list[str]:
                 at = ", ".join(map(str, np.unravel_index(places[0], array.shape[1:]))) if len(places) else ""
                 found += [f"{name}[:, {at}] and {target}"] if at else []
     return found
+
+
+# The rows of a series in another order than its times.
+
+
+TIME_NAMES = frozenset({"timestamp", "time", "date", "datetime", "ts", "ds"})
+MIN_ROWS_OF_SERIES = 10
+"""Rows of a series, on average, and of all together. Chosen: shorter ones are no series to cut windows from."""
+MAX_SHARE_BACK = 0.02
+"""Share of the steps of time that go back up to which rows are meant to be in order. Chosen: of shuffled rows half."""
+MIN_SHARE_IN_ORDER = 0.8
+"""Share of the series that are in order from which on the others are not meant so. Chosen: most show the meaning."""
+_ISO_DATE = regex(r"\d{4}-\d\d-\d\d")
+
+
+@batch_check(
+    severity="warning",
+    why="Windows that are cut there mix times, and a split by row puts later values before earlier ones.",
+    fix="Sort each series by its time before windows are cut; see how its files were joined.",
+    quotes=("karpathy_recipe_inspect_data",),
+)
+def time_out_of_order(batch: Batch) -> Evidence | None:
+    """Time goes back at some rows of a series, and rises at all others.
+
+    Without a column that tells series apart, it is a remark.
+
+    Not this when: a time occurs twice in a series, as where a clock is set back or several are joined; more than one
+    step in fifty goes back; a series begins.
+    """
+    for name, column in batch.cells.items():
+        times = _times(column) if name.lower() in TIME_NAMES else None
+        if times is None or len(times) < MIN_ROWS_OF_SERIES:
+            continue
+        back = np.flatnonzero(times[1:] < times[:-1]) + 1
+        if not 0 < len(back) <= len(times) * (MAX_SHARE_BACK + 1 / MIN_ROWS_OF_SERIES):
+            continue
+        key, starts = _series(batch.cells, name, len(times))
+        back = back[~np.isin(back, starts)]
+        touched = np.unique(np.searchsorted(starts, back, side="right"))
+        if not 0 < len(back) <= MAX_SHARE_BACK * len(times) or not all(
+            len(np.unique(part)) == len(part) for part in np.split(times, starts)
+        ):
+            continue
+        count = len(starts) + 1
+        if key and len(touched) > (1 - MIN_SHARE_IN_ORDER) * count:
+            continue
+        where = f" within {len(touched)} of {count} series of {shorten(key, 30)}" if key else ""
+        summary = f"{shorten(name, 30)} goes back at {{rows}}{where}"
+        return in_rows(batch, batch.numbers[back], summary, severity=None if key else "info")
+    return None
+
+
+def _times(column: Column) -> Ints | None:
+    """Return the ranks of times that can be compared: numbers, or dates that are all written alike; None for others."""
+    if isinstance(column, np.ndarray):
+        times = column if column.dtype.kind in "iuf" and bool(np.isfinite(column).all()) else None
+    elif isinstance(column, Ragged):
+        times = None
+    else:
+        texts = [value for value in column if isinstance(value, str) and _ISO_DATE.match(value)]
+        alike = len({*map(len, texts)}) == 1 and len(texts) == row_count(column)
+        times = np.array(texts) if alike else None
+    return None if times is None else np.unique(times, return_inverse=True)[1].astype(np.int64)
+
+
+def _series(cells: Mapping[str, Column], time: str, rows: int) -> tuple[str, Ints]:
+    """Return the column that names series whose rows stand together, and where each but the first begins."""
+    for name, column in cells.items():
+        if name == time or isinstance(column, Ragged) or is_float(column):
+            continue
+        values = np.array([str(value) for value in column])
+        starts: Ints = np.flatnonzero(values[1:] != values[:-1]) + 1
+        if 0 < len(starts) < rows / MIN_ROWS_OF_SERIES and len(np.unique(values)) == len(starts) + 1:
+            return name, starts
+    return "", np.empty(0, np.int64)
 
 
 @batch_check(

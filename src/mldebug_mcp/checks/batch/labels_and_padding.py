@@ -457,6 +457,32 @@ def _same_values(count: int, least: float, greatest: float) -> Evidence | None:
 # Do masks, padding and positions fit the tokens?
 
 
+MIN_ROWS_FOR_ORDER = 50
+"""Rows from which classes that stand together are no accident. Chosen: of fewer, a batch may be sorted for a reader."""
+MIN_ROWS_OF_CLASS = 5
+"""Rows of a class on average. Chosen: of fewer the labels are numbers of rows."""
+
+
+@batch_check(
+    severity="info",
+    why="A loader that does not shuffle shows one class for a long time; a split by row leaves classes out.",
+    fix="Shuffle rows before a split, and see that the loader shuffles.",
+    quotes=("slavv_shuffle",),
+    purposes=("classification",),
+)
+def classes_sorted(batch: Batch) -> Evidence | None:
+    """The rows of each class stand together.
+
+    Not this when: the rows are few, or of one class.
+    """
+    if batch.classes is None or len(batch.classes) < MIN_ROWS_FOR_ORDER:
+        return None
+    kinds, changes = len(np.unique(batch.classes)), int((np.diff(batch.classes) != 0).sum())
+    if kinds < 2 or changes >= kinds or len(batch.classes) < MIN_ROWS_OF_CLASS * kinds:
+        return None
+    return batch_evidence(f"the rows of each of {kinds} classes stand together", values={"classes": kinds})
+
+
 @batch_check(
     severity="error",
     why="The model sees only padding: it cannot learn anything of the text.",

@@ -69,7 +69,7 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
             if column is None:
                 continue
             wrong = _outside(column.flat, limit, exempt)
-            if column is labels and len(column.flat) == len(side.ids.flat):
+            if labels is not None and column is labels and len(column.flat) == len(side.ids.flat):
                 wrong = wrong[column.flat[wrong] != side.ids.flat[wrong]]  # a label that copies its token counts once
             if len(wrong):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
