@@ -183,7 +183,8 @@ def test_a_policy_that_earns_more_moves_whatever_its_divergence_shows() -> None:
 
 
 @pytest.mark.parametrize(("setting", "value", "cause"), [
-    ("adam_epsilon", 1.0, "lr_too_low"), ("label_smoothing", 0.9, "wrong_loss"), ("dropout", 0.9, "too_little_capacity"),
+    ("adam_epsilon", 1.0, "lr_too_low"), ("label_smoothing", 0.9, "wrong_loss"),
+    ("dropout", 0.9, "too_little_capacity"),
 ])  # fmt: skip
 def test_a_setting_far_from_what_is_usual_raises_the_cause_that_it_may_be(
     setting: str, value: float, cause: str

@@ -784,3 +784,8 @@ def test_an_evaluation_below_the_running_mean_of_fastai_is_no_gap(names: tuple[s
     assert ("eval_below_train" in {each.symptom for each in answer.findings if each.state == "present"}) is shown
     lines = " ".join(line for line in map(str, answer.sheet))
     assert ("training is a running mean, which lags behind" in lines) is not shown
+
+
+def test_nor_is_one_before_sums_that_fall_by_half() -> None:
+    records = [{"step": step, "loss": 0.25 if step == 0 else 4.8 * 0.996**step} for step in range(0, 220, 20)]
+    assert not any(fact.startswith("start_thrown_away") for fact in facts(diagnose_run(records)))

@@ -383,7 +383,10 @@ def leaves_start_at_once(loss: Series) -> bool:
     if len(later) < LEAST_AFTER_START or not first[0] > 0 or later.min() / TIMES_FIRST_RECORD < first[0]:
         return False
     level, steps = median(later[:LEAST_AFTER_START]), median_gap(loss.step)
-    is_sum = 1 / MAX_LATER_RISE_RATIO <= level / first[0] / steps <= MAX_LATER_RISE_RATIO
+    is_sum = any(
+        1 / MAX_LATER_RISE_RATIO <= later_level / first[0] / steps <= MAX_LATER_RISE_RATIO
+        for later_level in (level, later[0])
+    )
     return level / MAX_LATER_RISE_RATIO <= later[0] and not (steps > 1 and is_sum)
 
 
