@@ -172,7 +172,7 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = "," in line and all(name.endswith(",") for name in names[:-1])
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(word) > MAX_COLUMN_NAME for word in line.split()):
             return False
         names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
@@ -237,6 +237,8 @@ class Table:
         starts = sorted(word.start() for word in (*words, *_TOUCHING.finditer(row)))
         at_left = ends[0] <= self._starts[0] or starts[0] == self._starts[0]
         names = _names_by_start(self._header, starts) if at_left else _names_by_width(self._header, widths)
+        if not names and len(words) == len(self._header.split()):
+            names, at_left = self._header.split(), False
         if len(names) > len(self._names):
             self._names, self._ends = names, ends
             self._starts = starts if at_left else [end - 1 for end in ends]
