@@ -95,6 +95,15 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     return found
 
 
+def grouped(values: NDArray[NumberT], keys: NDArray[Any]) -> list[NDArray[NumberT]]:
+    """Return the values of each distinct key, by ascending keys and as they came: in one pass, however many keys."""
+    if not len(keys):
+        return []
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    return np.split(values[order], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+
+
 SPREAD_VALUES = 1024
 """Values of a long curve, all over it, that mostly are enough to show that it has several."""
 

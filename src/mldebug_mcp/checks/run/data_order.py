@@ -19,7 +19,7 @@ from mldebug_mcp.checks.curve import (
     teeth_of,
 )
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import grouped, median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -208,7 +208,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
 def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     """Return the values of each pass; the last one only where it is whole."""
-    found = [values[epoch == number] for number in distinct(epoch)]
+    found = grouped(values, epoch)
     if found and len(found[-1]) < MIN_WHOLE_PASS_SHARE * len(found[0]):
         found.pop()
     return found
