@@ -99,9 +99,10 @@ def grouped(values: NDArray[NumberT], keys: NDArray[Any]) -> list[NDArray[Number
     """Return the values of each distinct key, by ascending keys and as they came: in one pass, however many keys."""
     if not len(keys):
         return []
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    return np.split(values[order], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+    if bool(np.any(keys[1:] < keys[:-1])):
+        order = np.argsort(keys, kind="stable")
+        values, keys = values[order], keys[order]
+    return np.split(values, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
 
 
 SPREAD_VALUES = 1024

@@ -195,10 +195,10 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
     if len(series := finite_of(run, "epoch")) > 1:
-        value = series.interpolated(loss.step)
         if bool(np.all(series.value == np.round(series.value))):
             value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
             return np.asarray(value, dtype=np.int64)
+        value = series.interpolated(loss.step)
         return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
     per_pass = run.facts.steps_per_pass if run.step_name == "step" else run.setting("steps_per_epoch")
     if per_pass is None or per_pass < 1:
