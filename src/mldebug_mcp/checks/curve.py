@@ -123,7 +123,7 @@ def curves_in_turn(values: Floats) -> tuple[float, float] | None:
 
 
 def _apart(values: Floats) -> Floats:
-    """Return how far each value but the ends lies from the middle of its neighbours: up and down in turn is positive."""
+    """Return how far values lie from the middle of their neighbours: above zero throughout where they take turns."""
     apart = values[1:-1] - (values[:-2] + values[2:]) / 2
     apart[::2] *= -1
     return apart

@@ -115,6 +115,11 @@ def has_distinct(values: NDArray[np.float64], least: int) -> bool:
     return len(distinct(some)) >= least or (len(some) < len(values) and len(distinct(values)) >= least)
 
 
+def are_whole(values: NDArray[np.floating[Any]]) -> bool:
+    """Say whether all values are whole numbers; the first ones mostly show that they are not."""
+    return all(bool(np.all(part == np.floor(part))) for part in (values[:SPREAD_VALUES], values[SPREAD_VALUES:]))
+
+
 def nearest_sum(total: NDArray[np.float64], terms: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Return the weights with which terms, shape (n, terms), come nearest to a total, and what is left over.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.arrays import median_gap, median_in_place, where_true
+from mldebug_mcp.core.arrays import are_whole, median_gap, median_in_place, where_true
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure, shorten
@@ -492,7 +492,7 @@ class Run:
             return None
         step, value = epoch.finite.step, epoch.finite.value
         made = float(value[-1] - value[0])
-        if made <= 0 or bool(np.all(value == np.floor(value))):
+        if made <= 0 or are_whole(value):
             return None
         return _of_a_stream(step, value) or float(step[-1] - step[0]) / made
 

@@ -19,7 +19,7 @@ from mldebug_mcp.checks.curve import (
     teeth_of,
 )
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.arrays import grouped, median
+from mldebug_mcp.core.arrays import are_whole, grouped, median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -195,7 +195,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
     if len(series := finite_of(run, "epoch")) > 1:
-        if bool(np.all(series.value == np.round(series.value))):
+        if are_whole(series.value):
             value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
             return np.asarray(value, dtype=np.int64)
         value = series.interpolated(loss.step)
