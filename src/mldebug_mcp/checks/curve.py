@@ -815,9 +815,11 @@ def _records_to_fall(tooth: Floats) -> int:
 def _share(change: Floats) -> float:
     """Return which share of all that a curve goes up its largest steps make."""
     up = change[change > 0]
-    up.sort()
-    up = up[::-1]
-    return float(up[: max(2, int(SHARE_OF_LARGEST_CHANGES * len(change)))].sum() / up.sum()) if len(up) else 0.0
+    others = max(0, len(up) - max(2, int(SHARE_OF_LARGEST_CHANGES * len(change))))
+    if not len(up):
+        return 0.0
+    up.partition(others)
+    return float(up[others:].sum() / up.sum())
 
 
 def _tooth(values: Floats, at: int, end: int) -> float:

@@ -253,6 +253,10 @@ class Series:
         kept = where_true(keep)
         return replace(self, step=self.step[kept], value=self.value[kept])
 
+    def since_record(self, first: int) -> Series:
+        """Return the entries from one on, by its index; copies nothing."""
+        return replace(self, step=self.step[first:], value=self.value[first:]) if first > 0 else self
+
     def times(self, factor: float) -> Series:
         """Return the series with its values multiplied."""
         return replace(self, value=self.value * factor)

@@ -60,7 +60,7 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
 
     So it is of records that lie on two curves in turn.
     """
-    last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
+    last = series.since_record(len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
     if (

@@ -103,7 +103,7 @@ def clocked_times(run: Run, least: int) -> Series:
     series = series.finite.where(series.finite.value > 0)
     if len(series) < least + 1:
         raise CannotTell(f"{series.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
-    return series.where(np.arange(len(series)) >= max(1, int(WARMUP_SHARE * len(series))))
+    return series.since_record(max(1, int(WARMUP_SHARE * len(series))))
 
 
 def _clock_of_mean(run: Run, rate: Series) -> Series | None:
