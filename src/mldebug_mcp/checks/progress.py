@@ -94,9 +94,8 @@ def passes_at(run: Run, steps: Floats) -> Floats | None:
     epoch = finite_of(run, "epoch")
     if len(epoch) < 2 or epoch.value[-1] <= epoch.value[0]:
         return None
-    index = np.searchsorted(epoch.step, steps, side="right") - 1
-    counted = epoch.value[np.maximum(index, 0)]
-    if bool(np.any(epoch.value != np.floor(epoch.value))):
+    counted = epoch.held(steps)
+    if not are_whole(epoch.value):
         return counted
     return counted - min(1.0, float(epoch.value[0])) + 1.0
 

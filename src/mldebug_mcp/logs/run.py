@@ -270,6 +270,12 @@ class Series:
         # Metrics of the same records share one array of steps.
         return self.value if step is self.step else np.interp(step, self.step, self.value)
 
+    def held(self, step: Floats) -> Floats:
+        """Return the last value at or before each of other steps, or the first one of all, shape (len(step),)."""
+        if step is self.step and bool(np.all(step[1:] > step[:-1])):
+            return self.value
+        return self.value[np.maximum(np.searchsorted(self.step, step, side="right") - 1, 0)]
+
     def at(self, step: float) -> float | None:
         """Return the last value logged at or before `step`, or None if there is none."""
         index = int(np.searchsorted(self.step, step, side="right")) - 1

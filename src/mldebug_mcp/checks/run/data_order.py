@@ -196,8 +196,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
     """
     if len(series := finite_of(run, "epoch")) > 1:
         if are_whole(series.value):
-            value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
-            return np.asarray(value, dtype=np.int64)
+            return np.asarray(series.held(loss.step), dtype=np.int64)
         value = series.interpolated(loss.step)
         return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
     per_pass = run.facts.steps_per_pass if run.step_name == "step" else run.setting("steps_per_epoch")
