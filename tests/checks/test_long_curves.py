@@ -9,7 +9,7 @@ from mldebug_mcp.checks.course import events_of
 from mldebug_mcp.checks.curve import MAX_SAMPLE, MAX_WINDOWS, blocks, drift, mad, median_of_three, noise, sample
 from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.checks.run.resume import falls_of
-from mldebug_mcp.core.arrays import VALUES_TOGETHER
+from mldebug_mcp.core.arrays import VALUES_TOGETHER, are_whole, grouped
 from mldebug_mcp.logs import Run, Series
 
 COUNT = 1_000_000
@@ -93,3 +93,23 @@ def test_where_a_loss_of_a_million_records_falls_back_is_told_to_the_record() ->
     run = Run("", (), {"loss": Series("loss", step, curve)})
     (found,) = falls_of(run)
     assert found.step == pytest.approx(place, abs=2)
+
+
+def test_records_are_grouped_by_pass_in_the_order_in_which_they_came() -> None:
+    values, passes = np.arange(6.0), np.array([1, 0, 1, 0, 2, 1])
+    assert [group.tolist() for group in grouped(values, passes)] == [[1.0, 3.0], [0.0, 2.0, 5.0], [4.0]]
+    assert [group.tolist() for group in grouped(values, np.sort(passes))] == [[0.0, 1.0], [2.0, 3.0, 4.0], [5.0]]
+    assert grouped(values[:0], passes[:0]) == []
+
+
+def test_a_value_holds_until_the_next_is_logged() -> None:
+    epoch = Series("epoch", np.array([1.0, 2.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0, 3.0]))
+    assert epoch.held(np.array([0.0, 1.5, 3.0, 9.0])).tolist() == [0.0, 0.0, 2.0, 3.0]
+    assert epoch.held(epoch.step).tolist() == [0.0, 2.0, 2.0, 3.0]
+
+
+def test_one_fraction_anywhere_is_seen_in_a_long_column() -> None:
+    steps = np.arange(float(COUNT))
+    assert are_whole(steps)
+    for place in (0, COUNT // 2, COUNT - 1):
+        assert not are_whole(np.where(steps == place, 0.5, steps))

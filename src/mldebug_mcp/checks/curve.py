@@ -75,8 +75,13 @@ def noise(values: Floats) -> float:
 
 
 def noise_on_slope(values: Floats) -> float:
-    """Return the `noise` of a short curve that also has a trend: of second differences, which no slope moves."""
-    return mad(np.diff(values, n=2)) / math.sqrt(6) if len(values) > 2 else 0.0
+    """Return the `noise` of a curve that also has a trend: of second differences, which no slope moves."""
+    count = len(values) - 2
+    if count < 1:
+        return 0.0
+    stride = -(-count // MAX_SAMPLE)
+    first, middle, last = (values[at : count + at : stride] for at in range(3))
+    return mad((last - middle) - (middle - first)) / math.sqrt(6)
 
 
 def relative_noise(values: Floats) -> float:
@@ -106,14 +111,22 @@ def curves_in_turn(values: Floats) -> tuple[float, float] | None:
     """
     if len(values) < LEAST_FOR_COURSE:
         return None
-    count = len(values) // 2
-    even, odd = values[: 2 * count : 2], values[1 : 2 * count : 2]
-    apart = values[1:-1] - (values[:-2] + values[2:]) / 2
-    apart[::2] *= -1
+    beginning = _apart(values[:LEAST_FOR_COURSE])  # most curves show there that they are one
+    if not (beginning > 0).all() and not (beginning < 0).all():
+        return None
+    apart, count = _apart(values), len(values) // 2
     in_turn = bool((apart > 0).all()) or bool((apart < 0).all())
+    even, odd = values[: 2 * count : 2], values[1 : 2 * count : 2]
     if not in_turn or median(np.abs(apart)) < IN_TURN_APART * max(noise(even), noise(odd)):
         return None
     return end_level(even), end_level(odd)
+
+
+def _apart(values: Floats) -> Floats:
+    """Return how far values lie from the middle of their neighbours: above zero throughout where they take turns."""
+    apart = values[1:-1] - (values[:-2] + values[2:]) / 2
+    apart[::2] *= -1
+    return apart
 
 
 def start_level(values: Floats) -> float:
@@ -826,9 +839,11 @@ def _records_to_fall(tooth: Floats) -> int:
 def _share(change: Floats) -> float:
     """Return which share of all that a curve goes up its largest steps make."""
     up = change[change > 0]
-    up.sort()
-    up = up[::-1]
-    return float(up[: max(2, int(SHARE_OF_LARGEST_CHANGES * len(change)))].sum() / up.sum()) if len(up) else 0.0
+    others = max(0, len(up) - max(2, int(SHARE_OF_LARGEST_CHANGES * len(change))))
+    if not len(up):
+        return 0.0
+    up.partition(others)
+    return float(up[others:].sum() / up.sum())
 
 
 def _tooth(values: Floats, at: int, end: int) -> float:

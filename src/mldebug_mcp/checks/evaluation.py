@@ -13,7 +13,7 @@ import numpy as np
 from mldebug_mcp.checks.check import CannotTell, some
 from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
-from mldebug_mcp.core.arrays import median, median_gap
+from mldebug_mcp.core.arrays import are_whole, median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -809,7 +809,7 @@ def _counts(step: Floats, value: Floats) -> bool:
     is_even = bool((strides == strides[0]).all()) or bool(
         np.allclose(strides * (step[1] - step[0]), strides[0] * np.diff(step))
     )
-    return bool(step[-1] == value[-1]) or (is_even and bool((value == np.floor(value)).all()))
+    return bool(step[-1] == value[-1]) or (is_even and are_whole(value))
 
 
 def measured_term(run: Run) -> Series | None:

@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.checks.curve import finite_of
+from mldebug_mcp.core.arrays import are_whole
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -84,7 +85,7 @@ def passes_at(run: Run, steps: Floats) -> Floats | None:
     Where the log counts whole epochs only, it is the most that it can be: the end of the epoch that is counted.
     """
     if run.step_name == "epoch":
-        whole = bool(np.all(steps == np.floor(steps)))
+        whole = are_whole(steps)
         return steps + 1.0 if whole and run.first_step == 0 else steps
     if run.step_name != "step":
         return None
@@ -93,9 +94,8 @@ def passes_at(run: Run, steps: Floats) -> Floats | None:
     epoch = finite_of(run, "epoch")
     if len(epoch) < 2 or epoch.value[-1] <= epoch.value[0]:
         return None
-    index = np.searchsorted(epoch.step, steps, side="right") - 1
-    counted = epoch.value[np.maximum(index, 0)]
-    if bool(np.any(epoch.value != np.floor(epoch.value))):
+    counted = epoch.held(steps)
+    if not are_whole(epoch.value):
         return counted
     return counted - min(1.0, float(epoch.value[0])) + 1.0
 

@@ -95,6 +95,16 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     return found
 
 
+def grouped(values: NDArray[NumberT], keys: NDArray[Any]) -> list[NDArray[NumberT]]:
+    """Return the values of each distinct key, by ascending keys and as they came: in one pass, however many keys."""
+    if not len(keys):
+        return []
+    if bool(np.any(keys[1:] < keys[:-1])):
+        order = np.argsort(keys, kind="stable")
+        values, keys = values[order], keys[order]
+    return np.split(values, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+
+
 SPREAD_VALUES = 1024
 """Values of a long curve, all over it, that mostly are enough to show that it has several."""
 
@@ -103,6 +113,11 @@ def has_distinct(values: NDArray[np.float64], least: int) -> bool:
     """Say whether there are at least so many distinct values."""
     some = values[:: max(1, len(values) // SPREAD_VALUES)]
     return len(distinct(some)) >= least or (len(some) < len(values) and len(distinct(values)) >= least)
+
+
+def are_whole(values: NDArray[np.floating[Any]]) -> bool:
+    """Say whether all values are whole numbers; the first ones mostly show that they are not."""
+    return all(bool(np.all(part == np.floor(part))) for part in (values[:SPREAD_VALUES], values[SPREAD_VALUES:]))
 
 
 def nearest_sum(total: NDArray[np.float64], terms: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -750,8 +750,7 @@ def _epochs_at(run: Run, steps: Floats) -> Floats | None:
         return steps
     epoch = run["epoch"].finite if "epoch" in run else None
     if epoch is not None and len(epoch):
-        at = np.clip(np.searchsorted(epoch.step, steps, side="right") - 1, 0, None)
-        return np.asarray(epoch.value[at])
+        return epoch.held(steps)
     per_pass = run.facts.steps_per_pass
     return steps / per_pass if per_pass else None
 

@@ -579,7 +579,7 @@ def entropy_runs_out(run: Run) -> DerivedFact | None:
     if len(series) < MIN_FOR_TREND or float(series.value.min()) < 0:
         return None
     start = start_level(series.value)
-    later = series.where(np.arange(len(series)) >= len(series) // 2)
+    later = series.since_record(len(series) // 2)
     cut = blocks(later.value, TREND_BLOCKS)
     level, at = cut.level, _middles(later.step, cut.first)
     goal, now = ENTROPY_GONE * start, float(level[-3:].mean())

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import are_whole, distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
@@ -288,7 +288,7 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     the others keep to the one before them. A whole epoch that now and then stands twice was done again. None if they
     all share one epoch, which then tells nothing.
     """
-    whole = bool(np.all(epoch == np.floor(epoch)))
+    whole = are_whole(epoch)
     if (
         len(epoch) < 2
         or bool(np.any(epoch[1:] < epoch[:-1]))

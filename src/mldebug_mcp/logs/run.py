@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.arrays import median_gap, median_in_place, where_true
+from mldebug_mcp.core.arrays import are_whole, median_gap, median_in_place, where_true
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure, shorten
@@ -253,6 +253,10 @@ class Series:
         kept = where_true(keep)
         return replace(self, step=self.step[kept], value=self.value[kept])
 
+    def since_record(self, first: int) -> Series:
+        """Return the entries from one on, by its index; copies nothing."""
+        return replace(self, step=self.step[first:], value=self.value[first:]) if first > 0 else self
+
     def times(self, factor: float) -> Series:
         """Return the series with its values multiplied."""
         return replace(self, value=self.value * factor)
@@ -265,6 +269,12 @@ class Series:
         """Return the values at other steps, shape (len(step),), by straight lines between the logged ones."""
         # Metrics of the same records share one array of steps.
         return self.value if step is self.step else np.interp(step, self.step, self.value)
+
+    def held(self, step: Floats) -> Floats:
+        """Return the last value at or before each of other steps, or the first one of all, shape (len(step),)."""
+        if step is self.step and bool(np.all(step[1:] > step[:-1])):
+            return self.value
+        return self.value[np.maximum(np.searchsorted(self.step, step, side="right") - 1, 0)]
 
     def at(self, step: float) -> float | None:
         """Return the last value logged at or before `step`, or None if there is none."""
@@ -492,7 +502,7 @@ class Run:
             return None
         step, value = epoch.finite.step, epoch.finite.value
         made = float(value[-1] - value[0])
-        if made <= 0 or bool(np.all(value == np.floor(value))):
+        if made <= 0 or are_whole(value):
             return None
         return _of_a_stream(step, value) or float(step[-1] - step[0]) / made
 

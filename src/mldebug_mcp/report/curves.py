@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from mldebug_mcp.checks.curve import sample, thinned
-from mldebug_mcp.core.arrays import quantile
+from mldebug_mcp.core.arrays import quantile, where_true
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.sheet import rests_on
@@ -113,8 +112,11 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
     count = min(max(width, 1), len(series))
     edges = np.linspace(0, len(series), count + 1).astype(int)
     value = series.value * _SMALLER
-    low, high = _sparkline_scale(value[np.isfinite(value)])
-    bars = [_bar(value[a:b], low, high) for a, b in pairwise(edges)]
+    is_finite = np.isfinite(value)
+    low, high = _sparkline_scale(value[where_true(is_finite)])
+    highest = np.maximum.reduceat(value, edges[:-1]).tolist()
+    is_shown = np.logical_and.reduceat(is_finite, edges[:-1]).tolist()
+    bars = [_bar(top, low, high) if shown else NOT_FINITE for top, shown in zip(highest, is_shown, strict=True)]
     column = None
     if onset is not None:
         at = min(int(np.searchsorted(series.step, onset)), len(series) - 1)
@@ -129,11 +131,9 @@ def _sparkline_scale(finite: Floats) -> tuple[float, float]:
     return float(finite.min()), min(float(finite.max()), high + 2 * (high - low)) if high > low else float(finite.max())
 
 
-def _bar(values: Floats, low: float, high: float) -> str:
-    if not np.isfinite(values).all():
-        return NOT_FINITE
-    share = (float(values.max()) - low) / (high - low) if high > low else 0.0
-    return BARS[1 + int(np.clip(share * 8, 0, 7))]
+def _bar(value: float, low: float, high: float) -> str:
+    share = (value - low) / (high - low) if high > low else 0.0
+    return BARS[1 + int(min(max(share * 8, 0), 7))]
 
 
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")

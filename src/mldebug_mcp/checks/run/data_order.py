@@ -19,7 +19,7 @@ from mldebug_mcp.checks.curve import (
     teeth_of,
 )
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import are_whole, grouped, median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -60,7 +60,7 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
 
     So it is of records that lie on two curves in turn.
     """
-    last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
+    last = series.since_record(len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
     if (
@@ -195,10 +195,9 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
     if len(series := finite_of(run, "epoch")) > 1:
+        if are_whole(series.value):
+            return np.asarray(series.held(loss.step), dtype=np.int64)
         value = series.interpolated(loss.step)
-        if bool(np.all(series.value == np.round(series.value))):
-            value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
-            return np.asarray(value, dtype=np.int64)
         return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
     per_pass = run.facts.steps_per_pass if run.step_name == "step" else run.setting("steps_per_epoch")
     if per_pass is None or per_pass < 1:
@@ -208,7 +207,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
 def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     """Return the values of each pass; the last one only where it is whole."""
-    found = [values[epoch == number] for number in distinct(epoch)]
+    found = grouped(values, epoch)
     if found and len(found[-1]) < MIN_WHOLE_PASS_SHARE * len(found[0]):
         found.pop()
     return found

@@ -265,7 +265,7 @@ def grad_norm_high(run: Run) -> Evidence | None:
             f"no usual gradient norm is known for this kind of run, or fewer than {LEAST_FOR_LEVEL} are logged"
         )
     bound = of_kind if of_kind is not None else OF_ANY * max(1.0, abs(median(run["loss"].finite.value)))
-    late = norm.where(np.arange(len(norm)) >= len(norm) // NORM_START_DIVISOR)
+    late = norm.since_record(len(norm) // NORM_START_DIVISOR)
     high = late.value > bound
     if high.mean() < (HIGH_SHARE if of_kind is not None else ZERO_SHARE) or high.sum() <= 2:
         return None

@@ -42,7 +42,7 @@ from mldebug_mcp.checks.progress import (
 from mldebug_mcp.checks.run import classification, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import NEARLY_ZERO, loss_scale_suspicious
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import are_whole, median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, fits, percent
 from mldebug_mcp.logs.columns import Floats
@@ -143,7 +143,7 @@ def _refuse_few(run: Run, loss: Series, end: float, uniform: float) -> None:
     """Raise CannotTell for few records, unless they are means of epochs that stand, or of a model at rest."""
     if len(loss) >= LEAST_RECORDS:
         return
-    of_epochs = run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step)))
+    of_epochs = run.step_name == "epoch" and are_whole(loss.step)
     stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= MAX_STANDING_CHANGE_SHARE * uniform))
     late = (epoch_at(run, float(loss.step[0])) or 0.0) > MAX_STARTING_PASSES and float(
         np.ptp(loss.value)

@@ -25,7 +25,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
-from mldebug_mcp.core.arrays import median, median_gap, quantile
+from mldebug_mcp.core.arrays import are_whole, median, median_gap, quantile
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -104,7 +104,7 @@ def clocked_times(run: Run, least: int) -> Series:
     series = series.finite.where(series.finite.value > 0)
     if len(series) < least + 1:
         raise CannotTell(f"{series.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
-    return series.where(np.arange(len(series)) >= max(1, int(WARMUP_SHARE * len(series))))
+    return series.since_record(max(1, int(WARMUP_SHARE * len(series))))
 
 
 def _clock_of_mean(run: Run, rate: Series) -> Series | None:
@@ -121,12 +121,8 @@ def _clock_of_mean(run: Run, rate: Series) -> Series | None:
     if int(late.sum()) < 2:
         return None
     made = rates[late] * seconds[late] / step[late]
-    rounding = sum(1 / float(array[late].min()) for array in (rates, seconds) if _is_whole(array))
+    rounding = sum(1 / float(array[late].min()) for array in (rates, seconds) if are_whole(array))
     return elapsed.finite if float(made.max() / made.min()) < 1 + SAME_MEAN + rounding else None
-
-
-def _is_whole(values: Floats) -> bool:
-    return bool(np.all(values == np.floor(values)))
 
 
 def _between_ticks(clock: Series) -> Series:
@@ -135,7 +131,7 @@ def _between_ticks(clock: Series) -> Series:
     Raises:
         CannotTell: it tells whole seconds, and records lie only a few of them apart.
     """
-    if len(clock) < 2 or (_is_whole(clock.value) and median(np.diff(clock.value)) < LEAST_TICKS):
+    if len(clock) < 2 or (are_whole(clock.value) and median(np.diff(clock.value)) < LEAST_TICKS):
         raise CannotTell(f"the pace is logged as a mean since the start, and {clock.name} in seconds too coarse for it")
     return _per_step(clock)
 

@@ -24,7 +24,7 @@ from mldebug_mcp.checks.check import (
 from mldebug_mcp.checks.curve import finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.arrays import median, median_gap
+from mldebug_mcp.core.arrays import are_whole, median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.logs.columns import Floats
@@ -408,7 +408,7 @@ def _falls(run: Run) -> list[Fall]:
         CannotTell: too few records, means of whole epochs, or a term of the loss that sets in.
     """
     loss = require_values(run["loss"].finite, LEAST_POINTS)
-    if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
+    if run.step_name == "epoch" and are_whole(loss.step):
         raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
     refuse_new_terms(run)
     return falls_of(run)

@@ -299,7 +299,7 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
         swing = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
         ends = f"goes from about {figure(start)} at first to about {figure(end)}"
         return _evidence(rewards, swing + ends, start=start, end=end, lowest=lowest, highest=highest)
-    late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
+    late = rewards.since_record(len(rewards) // 2)
     if len(late) < LEAST_FOR_COURSE:
         return None
     rest = standing(late.value, _spread(run))

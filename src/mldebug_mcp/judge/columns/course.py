@@ -36,7 +36,7 @@ from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
-from mldebug_mcp.core.arrays import distinct, median, median_gap, quantile
+from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
@@ -847,10 +847,9 @@ def _rises_in_passes(run: Run, series: Series) -> Floats:
     if passes is None:
         return np.zeros(0)
     ends = np.ceil(passes)
-    of_passes = [np.log(series.value[ends == end]) for end in distinct(ends)]
     return np.array([
         median(values[len(values) // 2 :]) - float(values[: len(values) // 4].mean())
-        for values in of_passes if len(values) >= LEAST_OF_A_PASS
+        for values in grouped(np.log(series.value), ends) if len(values) >= LEAST_OF_A_PASS
     ])  # fmt: skip
 
 
@@ -1742,11 +1741,13 @@ def norm_high_at_one_place(run: Run, loss: Series) -> Facts:
     if not (np.array_equal(norm.step, loss.step) and np.array_equal(epoch.step, loss.step)):
         return
     own = distinct(epoch.value)
-    passes = [np.flatnonzero(epoch.value == each) for each in own]
-    period = len(passes[0])
-    if len(passes) < LEAST_JUMPS or period < LEAST_PERIOD or any(len(rows) != period for rows in passes):
+    period, left = divmod(len(epoch), len(own))
+    if len(own) < LEAST_JUMPS or period < LEAST_PERIOD or left:
         return
-    norms, losses = norm.value[np.array(passes)], loss.value[np.array(passes)]
+    passes = np.argsort(epoch.value, kind="stable").reshape(-1, period)
+    if not (epoch.value[passes] == own[:, None]).all():
+        return
+    norms, losses = norm.value[passes], loss.value[passes]
     places = row_medians((norms / row_medians(norms)[:, None]).T)
     high = np.flatnonzero(places >= FAR_ABOVE_OTHERS)
     rises = losses[:, 1:] / losses[:, :-1]

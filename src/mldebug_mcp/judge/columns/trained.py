@@ -787,7 +787,7 @@ def weights_come_to_rest(run: Run) -> Facts:
         still = true_at_end(whole.value == whole.value[-1]) if len(whole) else 0
         if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
             continue
-        norm = whole.where(np.arange(len(whole)) >= len(whole) - still)
+        norm = whole.since_record(len(whole) - still)
         rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
         peak = run["learning_rate"].finite.value.max()
         if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * peak:

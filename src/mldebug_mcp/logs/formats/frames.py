@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
 
 from mldebug_mcp.core.access import library_path
+from mldebug_mcp.core.arrays import slices_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import seconds_left
 from mldebug_mcp.core.text import shorten
@@ -306,12 +307,18 @@ def _parsed(block: bytes, types: Mapping[str, pl.DataType]) -> pl.DataFrame | No
     except (pl.exceptions.PolarsError, ValueError):
         return None
     values = _values_in(frame)
-    if values == np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord(":")):
+    if values == _count_of(":", block):
         return frame
     # Times in text hold colons too, and a null is a key without a value: count again, more slowly.
     nulls = block.count(b'": null') + block.count(b'":null')
     keys = block.count(b'":') + block.count(b'" :')
     return frame if values + nulls == keys else None
+
+
+def _count_of(character: str, block: bytes) -> int:
+    """Count a character by parts of the block: what is compared as a whole takes as much new memory as the block."""
+    values = np.frombuffer(block, dtype=np.uint8)
+    return sum(int(np.count_nonzero(values[part] == ord(character))) for part in slices_of(len(values)))
 
 
 def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
@@ -455,8 +462,7 @@ class _Table:
             )
         except (pl.exceptions.PolarsError, ValueError):
             return None
-        delimiters = np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord(self._delimiter))
-        if delimiters != frame.height * (len(self._types) - 1):
+        if _count_of(self._delimiter, block) != frame.height * (len(self._types) - 1):
             return None
         return frame.select(list(self._names)).rename(self._names)
 

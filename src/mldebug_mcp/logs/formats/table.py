@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import are_whole
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, counted, shorten
@@ -454,4 +455,4 @@ def _metric(file: LogFile, *, alone: bool) -> str:
 
 
 def _counts(column: NDArray[np.float64]) -> bool:
-    return bool(np.all(column == np.round(column))) and bool(np.all(np.diff(column) > 0))
+    return are_whole(column) and bool(np.all(np.diff(column) > 0))

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import are_whole, distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, lexicon, normal, role_of
@@ -115,12 +115,12 @@ def _positive(values: Floats) -> bool:
 def _counts(values: Floats) -> bool:
     """Say whether values count on: whole numbers that do not fall."""
     rises = np.diff(values)
-    return _positive(values) and bool(np.all(values == np.floor(values)) and np.all(rises >= 0) and np.any(rises > 0))
+    return _positive(values) and are_whole(values) and bool(np.all(rises >= 0) and np.any(rises > 0))
 
 
 def _counts_again(values: Floats) -> bool:
     """Say whether values are whole numbers, like those of a counter that may begin anew with each epoch."""
-    return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
+    return _positive(values) and are_whole(values) and len(distinct(values)) > 1
 
 
 def _counts_evenly(values: Floats) -> bool:
@@ -264,6 +264,8 @@ MIN_COUNTED = 5
 """Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
 ALONE_COUNTS = "is read as step: it alone counts on"
 """How a note ends on a counter of an unknown name."""
+BY_PLACES = "lines of no form that is known: numbers are named by the words in front of them (guessed)"
+"""The note on a text that is read by where its numbers stand; see `own_layout`."""
 MIN_SHARE_OF_RISES = 0.1
 """... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
 

@@ -20,6 +20,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.guesses import BY_PLACES
 from mldebug_mcp.logs.names.lexicon import GIB, PHASES, SECONDS, STATISTICS
 from mldebug_mcp.logs.names.metrics import COUNTERS, LISTED, canonical, is_loss, is_telling
 from mldebug_mcp.logs.numbers import parse_number
@@ -115,8 +116,6 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
 
-BY_PLACES = "lines of no form that is known: numbers are named by the words in front of them (guessed)"
-"""The note on a text that is read so."""
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
 NUMBERED = "number "
