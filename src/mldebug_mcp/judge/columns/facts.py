@@ -72,7 +72,7 @@ _KINDS: tuple[Kind, ...] = (
     course.labels_in_order,
     guesses.narrow_layer, guesses.narrow_between,
     guesses.base_rate, guesses.beyond_guess, course.piece_stands_out, course.one_jump_a_pass,
-    course.norm_high_at_one_place, course.whole_order_recurs, course.few_places_of_period, course.worse_for_a_stretch,
+    course.order_recurs, course.few_places_of_period, course.worse_for_a_stretch,
     course.update_of_a_part_jumps, course.stops_at_spike, policies.groups_alike,
     policies.far_without_gain, policies.logps_multiplied, policies.begins_off_reference,
     policies.entropy_lowered, policies.unpaid_entropy_lost,
