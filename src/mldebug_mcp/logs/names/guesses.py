@@ -262,8 +262,6 @@ def abbreviations(columns: Columns) -> str | None:
 
 MIN_COUNTED = 5
 """Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
-ALONE_COUNTS = "is read as step: it alone counts on"
-"""How a note ends on a counter of an unknown name."""
 MIN_SHARE_OF_RISES = 0.1
 """... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
 
@@ -283,7 +281,7 @@ def lone_counter(columns: Columns) -> str | None:
         return None
     for name in rising:
         rename(columns, name, _in_phase(name, "step"))
-    return f"{words.pop()!r} {ALONE_COUNTS}"
+    return f"{words.pop()!r} is read as step: it alone counts on"
 
 
 def _counts_on(values: Floats) -> bool:

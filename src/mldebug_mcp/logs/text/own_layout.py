@@ -115,8 +115,6 @@ _SAMPLE_MARKS = (">", '| "', '"', "'", "`")
 """So begin lines of text that a model wrote."""
 
 
-BY_PLACES = "lines of no form that is known: numbers are named by the words in front of them (guessed)"
-"""The note on a text that is read so."""
 _BARE = "?"
 """A number alone behind the count, which is the loss where other lines tell of training."""
 NUMBERED = "number "
@@ -167,7 +165,8 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     bare = f"{NUMBERED}1" if any(map(is_loss, names)) else "loss"
     for unit, step, values in records:
         builder.record({unit: step, **{bare if name == _BARE else name: value for name, value in values.items()}})
-    builder.note(BY_PLACES)
+    builder.form_is_guessed = True
+    builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
     return True
 
 
