@@ -18,7 +18,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, lexicon, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
+from mldebug_mcp.logs.names.lexicon import OWN_SETS, PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.losses import (
     KEPT_LEVEL,
     LEAST_PERCENTAGE,
@@ -410,10 +410,11 @@ def _are_opponents(log: _Log) -> bool:
 
 
 _OWN_SETS = {
-    **dict.fromkeys(("fit", "seen", "run", "own"), "train"),
-    **dict.fromkeys(("check", "tune", "hidden", "unseen", "kept", "other", "out", "o"), "eval"),
+    **OWN_SETS,
+    **dict.fromkeys(("run", "own"), "train"),
+    **dict.fromkeys(("unseen", "kept", "other", "out", "o"), "eval"),
 }
-"""Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
+"""... in names that stand with one measure each."""
 _PIECE = regex(r"[^\W\d_]+")
 
 

@@ -16,7 +16,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
+from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, TESTS, all_of
 from mldebug_mcp.logs.names.metrics import (
     UNNAMED,
     called,
@@ -37,7 +37,6 @@ _AUXILIARY_LOSS = regex(
     r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
     re.IGNORECASE,
 )
-_TESTS = ("test", "te", "tst")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -302,7 +301,7 @@ def accuracies_by_phase(columns: Columns) -> str | None:
         return None
     rename(columns, trained[0], "accuracy")
     for name in evaluated:
-        measured = "test_accuracy" if name.lower() in _TESTS else "eval_accuracy"
+        measured = "test_accuracy" if name.lower() in TESTS else "eval_accuracy"
         if not called(columns, measured):
             rename(columns, name, measured)
     return f"{trained[0]!r} and {', '.join(map(repr, evaluated))} are read as accuracies: they rise (guessed)"
