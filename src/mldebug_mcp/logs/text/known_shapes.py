@@ -1,11 +1,10 @@
-"""Lines, boxes and rows of tables whose shape is known.
+"""Lines and rows of tables whose shape is known.
 
 They are found by their skeletons, a block at a time, and taken without being read again.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -17,156 +16,20 @@ from typing import Protocol
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import is_error
-from mldebug_mcp.logs.line_prefixes import records_in, without_prefix
-from mldebug_mcp.logs.text.assembler import Assembler, Lot
+from mldebug_mcp.logs.line_prefixes import ROW_MARK, records_in, without_prefix
+from mldebug_mcp.logs.text.assembler import Lot
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.line_shape import Read, Shape, learn
 from mldebug_mcp.logs.text.parsed_line import LineContent
 from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Lines, Part, Records, counters_of, which_go
-from mldebug_mcp.logs.text.skeletons import MARKS, ODD, Layouts, Skeletons, Span
-from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_row
+from mldebug_mcp.logs.text.skeletons import MARKS, ODD, Layouts, Skeletons
+from mldebug_mcp.logs.text.tables import Layout, Table, is_rule
 
-# Boxes that come again and again → records, many at once.
-#
-# A box is read as one long line: its rows together have a skeleton, of which a shape is learnt. Whole numbers and
-# others count alike here, as a box of a dozen values would have thousands of skeletons otherwise.
-
-MIN_BOXES = 6
-"""Boxes one after another from which on they are taken together; the first and the last one are read."""
-MAX_BOXES = 500
-"""Kinds of boxes that are remembered."""
-MAX_BOX_ROWS = 200
-"""Rows of a box that teach a shape."""
-MAX_ROW_KINDS = 20_000
-"""Kinds of rows that are remembered."""
-RULE_LENGTH = 6
-"""Characters that a line of one character repeated must have to be a rule between records."""
-NEITHER, RULE = 0, -1
-"""Kinds of lines that are no rows; those of rows count from 1."""
-
-_DOUBLED = regex(r"([^\w\s]|\s)\1.*\w")
-"""Marks a name that a skeleton may have cut; what a framework cuts to fit ends with "..."."""
-_AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
 _UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))
-
-ReadLines = Callable[[Lines], int]
-"""Reads lines one by one, and those below in which what they say goes on; returns the first line that is not done."""
-
-
-class BoxShapes:
-    """What is known of boxes: the kinds of their lines, by the place of the skeleton, and their shapes by those."""
-
-    def __init__(self) -> None:
-        self._places = array("q", [NEITHER])
-        self._rows: dict[bytes, int] = {}
-        self._boxes_read: Counter[bytes] = Counter()
-        self._shapes: dict[bytes, Shape | None] = {}
-
-    def add_place(self, key: bytes) -> None:
-        """Take note of the skeleton that gets the next place."""
-        text = key.translate(_AS_NUMBERS).decode("utf-8", errors="replace").strip()
-        name = name_in_row(text) if text.startswith("|") and text.isprintable() else None
-        row = self._rows.get(untold(key), len(self._rows) + 1)
-        if name is not None and _DOUBLED.search(name) is None and row <= MAX_ROW_KINDS:
-            self._places.append(self._rows.setdefault(untold(key), row))
-        else:
-            self._places.append(RULE if name is None and text and is_rule(text * RULE_LENGTH) else NEITHER)
-
-    def forget_places(self) -> None:
-        """Forget the places, but not what was learnt."""
-        self._places = array("q", [NEITHER])
-
-    def kinds(self, skeletons: Skeletons, lines: Lines, places: Lines) -> Lines:
-        """Return the kind of each line, by its place, shape (n,)."""
-        if not self._rows:
-            return np.zeros(len(lines), dtype=np.int64)
-        kinds = np.array(self._places, dtype=np.int64)[places]
-        kinds[(kinds == RULE) & (skeletons.lengths(lines) < RULE_LENGTH)] = NEITHER
-        return kinds
-
-    def shape_of(self, skeletons: Skeletons, first: int, last: int, kinds: bytes) -> Shape | None:
-        """Return the shape of a box, None if it has none that is sure; it is learnt when its like comes again.
-
-        The box has the lines first <= line < last of the block, `kinds` are those of its rows.
-        """
-        if kinds in self._shapes:
-            return self._shapes[kinds]
-        if len(self._boxes_read) >= MAX_BOXES or last - first > MAX_BOX_ROWS:
-            return None
-        self._boxes_read[kinds] += 1
-        if self._boxes_read[kinds] > 1:
-            self._shapes[kinds] = _learn(skeletons.lines(first, last), skeletons.numbers_in(first, last), _read)
-        return self._shapes.get(kinds)
-
-
-def take_boxes(
-    boxes: BoxShapes, skeletons: Skeletons, lines: Lines, kinds: Lines, *, assembler: Assembler, read: ReadLines
-) -> int:
-    """Take the rows and rules of boxes; return the first line that is not done.
-
-    The kinds of the lines, which ascend, have the shape (n,).
-    """
-    row = np.concatenate([[False], kinds != RULE, [False]])
-    gap = np.concatenate([[True], np.diff(lines) != 1, [True]])
-    starts = np.flatnonzero(row[1:-1] & (gap[:-1] | ~row[:-2]))
-    ends = np.flatnonzero(row[1:-1] & (gap[1:] | ~row[2:])) + 1
-    ruled = ~gap[ends]  # else it may go on below a line that is empty
-    written, width = kinds.tobytes(), kinds.itemsize
-    shapes: list[Shape | None] = []
-    for start, end, whole in zip(starts.tolist(), ends.tolist(), ruled.tolist(), strict=True):
-        shape = None
-        if whole:
-            key = written[start * width : end * width]
-            shape = boxes.shape_of(skeletons, int(lines[start]), int(lines[end - 1]) + 1, key)
-        shapes.append(shape)
-    known = np.array([shape is not None for shape in shapes], dtype=np.bool_)
-    done = 0
-    for low, high in pairwise([0, *(np.flatnonzero(np.diff(known)) + 1).tolist(), len(known)]):
-        if high - low < MIN_BOXES or not known[low]:
-            continue
-        done = read(lines[np.searchsorted(lines, done) : ends[low]])
-        after = low + int(np.searchsorted(lines[starts[low:high]], done))
-        if after < high - 1:
-            inside = slice(after, high - 1)
-            taken = [shape for shape in shapes[inside] if shape is not None]
-            take_alike(taken, skeletons, lines[starts[inside]], lines[ends[inside]], assembler)
-            done = int(lines[starts[high - 1]])
-    return max(done, read(lines[np.searchsorted(lines, done) :]))
-
-
-def take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: Lines, assembler: Assembler) -> None:
-    """Take boxes or rows of known shapes from these lines to those, none of whose records holds another line."""
-    of: dict[int, list[int]] = {}
-    for index, shape in enumerate(shapes):
-        of.setdefault(id(shape), []).append(index)
-    lots = []
-    for at in of.values():
-        shape, record = shapes[at[0]], shapes[at[0]].like.record or {}
-        width = int(skeletons.first[ends[at[0]]] - skeletons.first[starts[at[0]]])
-        columns = shape.columns(skeletons.rows(starts[at], width))
-        lots.append(Lot(None, dict(zip(record, columns, strict=True)), np.array(at)))
-    assembler.many_together(lots, len(shapes))
-
-
-def _learn(text: bytes, numbers: list[Span], read: Read) -> Shape | None:
-    """Return the shape of a box or a row, None if it has none that is sure."""
-    shape = learn(text, numbers, read)
-    return None if shape is None or not shape.is_sure or not shape.like.record else shape
-
-
-def _read(text: str) -> LineContent:
-    """Read the rows of a box by themselves; what comes of them is nothing, if they may say more than that."""
-    box = Box()
-    for line in text.split("\n"):
-        if is_special(line) or not box.take(line):
-            return LineContent()
-    box.end()
-    record = box.done or {}
-    return LineContent(record=dict(record)) if keeps_names(record) else LineContent()
 
 
 def untold(key: bytes) -> bytes:
@@ -203,7 +66,9 @@ class RowShapes:
         """Return the shape of a row of the open table, None if it has none that is sure."""
         key = (table.layout, untold(skeletons.keys[line]))
         if key not in self._shapes and len(self._shapes) < MAX_KINDS:
-            self._shapes[key] = _learn_row(skeletons, line, table)
+            shape = learn(skeletons.line(line), skeletons.numbers_in(line), partial(_read_row, table))
+            is_sure = shape is not None and shape.is_sure and bool(shape.like.record)
+            self._shapes[key] = shape if is_sure else None
         return self._shapes.get(key)
 
 
@@ -217,17 +82,14 @@ def alike_from(skeletons: Skeletons, line: int) -> int:
     return line
 
 
-def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
-    def read(text: str) -> LineContent:
-        scratch = deepcopy(table)
-        bare = not is_special(text) and not is_rule(text) and name_in_row(text) is None and bar_in(text) is None
-        if not bare or RichBar().take(text) or not table.is_in_order(text):
-            return LineContent()
-        row = scratch.take(text)
-        goes_on = scratch.layout == table.layout and scratch.expects_row
-        return LineContent(record=dict(row)) if row and goes_on and table.tells and keeps_names(row) else LineContent()
-
-    return _learn(skeletons.line(line), skeletons.numbers_in(line), read)
+def _read_row(table: Table, text: str) -> LineContent:
+    scratch = deepcopy(table)
+    is_plain = not is_special(text) and not text.startswith(ROW_MARK) and not is_rule(text) and bar_in(text) is None
+    if not is_plain or RichBar().take(text) or not table.is_in_order(text):
+        return LineContent()
+    row = scratch.take(text)
+    goes_on = scratch.layout == table.layout and scratch.expects_row
+    return LineContent(record=dict(row)) if row and goes_on and table.tells and keeps_names(row) else LineContent()
 
 
 # What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
@@ -266,7 +128,6 @@ class Memory:
     known: list[Skeleton] = field(default_factory=lambda: [Skeleton(tries=MAX_TRIES)])
     dull: bytearray = field(default_factory=lambda: bytearray(1))
     first: dict[tuple[object, ...], int] = field(default_factory=dict)
-    boxes: BoxShapes = field(default_factory=BoxShapes)
     rows: RowShapes = field(default_factory=RowShapes)
     layouts: Layouts = field(default_factory=Layouts)
     lines: int = 0
@@ -304,7 +165,6 @@ class Memory:
         """Keep what was learnt alone."""
         kept = {key: self.known[place] for key, place in self.places.items() if self.known[place].shapes}
         self.places, self.known, self.dull, self.first = {}, [self.known[0]], bytearray(1), {}
-        self.boxes.forget_places()
         for key, skeleton in kept.items():
             self.known[self._place(key)] = skeleton
 
@@ -313,17 +173,19 @@ class Memory:
         if place is None:
             if len(key) > MAX_KEY or len(self.places) >= MAX_KEYS:
                 return 0
-            place = self.places[key] = len(self.known)
+            # Of a box: any of its numbers may be whole, so that a dozen of them would have thousands of skeletons.
+            like = untold(key) if key.startswith(ROW_MARK.encode()) else key
+            place = self.places[key] = self.places.setdefault(like, len(self.known))
+        if place == len(self.known):
             self.known.append(Skeleton())
             self.dull.append(0)
-            self.boxes.add_place(key)
         return place
 
 
 # Lines of a shape that is known: found by their skeletons, a block at a time, and taken without reading them again.
 
-AMONG_OTHERS, IN_BOXES = -1, -2
-"""Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""
+AMONG_OTHERS = -1
+"""Stands for the place of lines that can be taken together with those of other shapes."""
 
 
 class IsSettled(Protocol):
@@ -379,8 +241,6 @@ class KnownLines:
         kinds = np.zeros_like(kept)
         for part in parts:
             kinds[part.at] = AMONG_OTHERS
-        boxed = self._memory.boxes.kinds(skeletons, lines, kept)
-        kinds[boxed != NEITHER] = IN_BOXES
         for start, end in pairwise(_edges(kinds)):
             these = slice(max(start, int(np.searchsorted(lines, done))), end)
             if these.start >= end:
@@ -389,11 +249,6 @@ class KnownLines:
                 among = [part.between(these.start, end) for part in parts]
                 if self._records.together.take(before + lines[these] + 1, [part for part in among if len(part.at)]):
                     continue
-            if kinds[start] == IN_BOXES and end - these.start >= MIN_LINES_TOGETHER:
-                read = partial(self._read_each, skeletons, before)
-                known, assembler = self._memory.boxes, self._records.assembler
-                done = take_boxes(known, skeletons, lines[these], boxed[these], assembler=assembler, read=read)
-                continue
             done = self._take_runs(skeletons, before, lines[these], places)
             if self._learnt:
                 return done
@@ -430,15 +285,6 @@ class KnownLines:
                 done = self._take_run(skeletons, before, lines[first:end], places)
         return done
 
-    def _read_each(self, skeletons: Skeletons, before: int, lines: Lines) -> int:
-        """Read lines slowly, and those below in which what they say goes on; return the first one that is not done."""
-        done = 0
-        for line in lines.tolist():
-            if line >= done:
-                self._slowly(before + line + 1, skeletons.line(line))
-                done = self._settle(skeletons, before, line + 1)
-        return done
-
     def _settle(self, skeletons: Skeletons, before: int, line: int) -> int:
         """Read lines slowly from one on while the text above goes on in them; return the first one after them."""
         while line < len(skeletons) and not self._is_settled():
@@ -458,7 +304,9 @@ class KnownLines:
         if shape is None or last - line < MIN_LINES_TOGETHER:
             return line
         lines = np.arange(line, last)
-        take_alike([shape] * len(lines), skeletons, lines, lines + 1, self._records.assembler)
+        columns = shape.columns(skeletons.rows(lines))
+        named = dict(zip(shape.like.record or {}, columns, strict=True))
+        self._records.assembler.many_together([Lot(None, named, lines - line)], len(lines))
         return last
 
     def _take_run(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:
@@ -531,7 +379,7 @@ def _widths(skeletons: Skeletons, lines: Lines, shapes: list[Shape]) -> Lines:
 
 def _edges(kinds: Lines) -> list[int]:
     """Return where runs of one kind begin, and the end."""
-    return [*np.flatnonzero(np.diff(kinds, prepend=IN_BOXES - 1)).tolist(), len(kinds)]
+    return [*np.flatnonzero(np.diff(kinds, prepend=AMONG_OTHERS - 1)).tolist(), len(kinds)]
 
 
 def _many_follow(places: Lines, line: int) -> bool:

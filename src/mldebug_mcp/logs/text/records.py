@@ -439,7 +439,8 @@ class Records:
         if content.opens:
             self.dicts.begin(content.opens, evaluation=self.under_heading(number))
         elif content.record is not None:
-            self.dicts.take(number, content.record)
+            if content.record:
+                self.dicts.take(number, content.record)
         elif content.history:
             self.dicts.histories.take(content.history)
         elif content.skipped is not None:
