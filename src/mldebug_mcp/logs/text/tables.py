@@ -555,7 +555,7 @@ _RULE = regex(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛
 SIDES_OF_ROW = 3
 _MAY_END_ROW = regex(rb"\|[ \t]*+[\n\x1b^#]")
 """The side at the end of a line; colours may follow, or a carriage return as `cat -v` and collectors show it."""
-_MAY_BEGIN_ROW = regex(rb"[ \t\x1b]*+[|\xe2]|[^|]*[:\])>]")
+_MAY_BEGIN_ROW = regex(rb"(?:[ \t]|\x1b\[[\d;]*m)*+[|\xe2]|[^|]*[:\])>]")
 """What stands before the first side: nothing, or the end of what a logger puts there."""
 _PLAIN_ROW = regex(
     rb"^[ \t]*+\|[ \t]*+([A-Za-z][^\n|\x1b\xe2]{0,78})"
@@ -570,13 +570,14 @@ MAX_BOX_ROWS = 200
 
 def open_box_from(block: bytes) -> int:
     """Return where the box begins in which a block of lines ends, as it may go on in the next one."""
-    at = len(block)
+    at = begin = len(block)
     for _ in range(MAX_BOX_ROWS):
         start = block.rfind(b"\n", 0, max(0, at - 1)) + 1
         line = block[start:at]
-        if _with_bars(line).count(b"|") != SIDES_OF_ROW or _row(_message(line)) is None:
-            return at
-        at = start
+        is_row = _with_bars(line).count(b"|") == SIDES_OF_ROW and _row(_message(line)) is not None
+        if not line or (line.strip() and not is_row):
+            return begin
+        at, begin = start, start if is_row else begin
     return len(block)
 
 
@@ -586,11 +587,11 @@ def boxes_joined(block: bytes) -> bytes:
     if b"|" not in plain or not _MAY_END_ROW.search(plain):
         return block
     written: list[bytes] = []
-    may_be_rows = (line.count(b"|") == SIDES_OF_ROW for line in plain.split(b"\n"))
-    for may_be_box, those in groupby(zip(block.split(b"\n"), may_be_rows, strict=True), itemgetter(1)):
+    may_be_rows = (line.count(b"|") == SIDES_OF_ROW or not line.strip() for line in plain[:-1].split(b"\n"))
+    for may_be_box, those in groupby(zip(block[:-1].split(b"\n"), may_be_rows, strict=True), itemgetter(1)):
         several = [line for line, _ in those]
         written += _joined(several) if may_be_box else several
-    return b"\n".join(written)
+    return b"\n".join([*written, b""])
 
 
 def _with_bars(text: bytes) -> bytes:
@@ -605,21 +606,30 @@ def _message(line: bytes) -> str:
 
 
 def _joined(lines: list[bytes]) -> list[bytes]:
-    """Return lines of three sides each with the rows of boxes among them in one line."""
+    """Return lines of three sides each, and empty ones, with the rows of boxes among them in one line.
+
+    A name that comes again begins the next box where the row above counts, or is empty.
+    """
     names = [name.rstrip() for name in _PLAIN_ROW.findall(b"\n".join(lines))]
-    if len({*names}) == len(lines):
-        return _in_one_line(lines)
+    if len({*names}) == sum(map(bool, map(bytes.strip, lines))):
+        return _in_one_line(lines) if names else lines
     written, rows, names = list[bytes](), list[bytes](), list[str]()
     for line in lines:
         text = _message(line) if _MAY_BEGIN_ROW.match(line) else ""
         row = _row(text)
-        if rows and (row is None or (row["name"] in names and canonical(names[-1]) in COUNTERS)):
-            written += _in_one_line(rows)  # the counter came last
-            rows, names = [], []
         if row is None:
-            written.append(line)
+            goes_on = not line.strip()
         else:
-            rows, names = [*rows, text.encode()], [*names, row["name"]]
+            goes_on = row["name"] not in names or (canonical(names[-1]) not in COUNTERS and rows[-1] != b"")
+        if rows and not goes_on:
+            written += _in_one_line(rows)
+            rows, names = [], []
+        if row is not None and (not row["value"] or parse_number(row["value"]) is not None):
+            names.append(row["name"])
+        if row is not None or (rows and goes_on):
+            rows.append(text.encode())
+        else:
+            written.append(line)
     return [*written, *_in_one_line(rows)] if rows else written
 
 
