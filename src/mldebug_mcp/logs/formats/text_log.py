@@ -39,10 +39,9 @@ from mldebug_mcp.logs.names.metrics import UNNAMED, is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
-from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.pairs import named_parts, names_of_parts
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
-from mldebug_mcp.logs.text.records import Records
+from mldebug_mcp.logs.text.records import KnownLines, Memory, Records
 from mldebug_mcp.logs.text.skeletons import MARKS, Skeletons
 from mldebug_mcp.logs.text.tables import (
     CopyPaste,
