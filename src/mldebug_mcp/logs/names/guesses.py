@@ -17,11 +17,12 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, lexicon, normal, role_of
-from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.grammar import LEVELS, MAX_NAME
 from mldebug_mcp.logs.names.lexicon import OWN_SETS, PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.losses import (
     KEPT_LEVEL,
     LEAST_PERCENTAGE,
+    OF_TEXT,
     UNDER_A_LOGARITHM,
     is_auxiliary,
     is_of_embeddings,
@@ -552,7 +553,7 @@ def _repeats_step(columns: Columns, name: str) -> bool:
 
 
 _SHARES_OF_A_POLICY = frozenset({Quantity.CLIP_FRACTION, Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD})
-_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.COMPLETION_LENGTH})
+_OF_TEXT = OF_TEXT | {Quantity.COMPLETION_LENGTH}
 """What is logged where a language model is the policy."""
 
 
@@ -631,7 +632,6 @@ _NOT_OF_A_LOSS = (
     | ((lexicon.CONCEPTS | _SCORES) - _OF_LOSSES - lexicon.SOFT - lexicon.OF_A_LOSS_TOO - _LETTERS_IN_WORDS)
 )
 """Words that make something else of a name that has a word of a loss: its rate, its norm, its weight."""
-_LEVELS = frozenset({"", "mean", "median", "ema", "last", "sum"})
 _MARKS_OF_EVALUATION = frozenset({"t", "v"})
 """Letters behind the name of a loss that stand for a test or a validation, where it is logged more rarely."""
 _KNOWN = (
@@ -696,7 +696,7 @@ class _Name:
     @property
     def rank(self) -> int | None:
         """How unsure it is that this is a loss, 0 for the surest; None if it is none."""
-        if not self.words or len(self.words) > MOST_WORDS or self.unit or self.statistic not in _LEVELS:
+        if not self.words or len(self.words) > MOST_WORDS or self.unit or self.statistic not in LEVELS:
             return None
         if not self.words.isdisjoint(_NOT_OF_A_LOSS):
             return None
@@ -847,7 +847,7 @@ def _is_error_rate(name: str, column: Column) -> bool:
 def _is_free(name: str) -> bool:
     """Say whether a name is not understood, or as an error or the part of a loss."""
     role = role_of(name)
-    return role is None or (role.quantity in _MAY_BE and role.statistic in _LEVELS)
+    return role is None or (role.quantity in _MAY_BE and role.statistic in LEVELS)
 
 
 def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
@@ -909,7 +909,7 @@ def _evaluation_of(columns: Columns, name: str, trained: Column) -> str | None:
 
 def _is_same_measure(own: _Name, other: _Name) -> bool:
     """Say whether two names are of one measure, in other places: of 6 answers or of 256 another level is good."""
-    if other.unit or other.statistic not in _LEVELS or other.numbers != own.numbers:
+    if other.unit or other.statistic not in LEVELS or other.numbers != own.numbers:
         return False
     return own.measure == other.measure != frozenset() and (own.core ^ other.core).isdisjoint(_KNOWN)
 

@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.lexicon import GIB, OWN_SETS, SECONDS, STATISTICS, TESTS
 from mldebug_mcp.logs.names.metrics import COUNTERS, LISTED, canonical, is_loss, is_telling, phase_alone
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.text.pairs import OF_SENTENCES
 
 MIN_LINES_OF_SHAPE = 4
 """Lines of one shape whose numbers are read. Chosen: fewer show no course, and a text may have three of anything."""
@@ -97,9 +98,7 @@ MAX_SHARE_OF_NUMBERS_IN_HEADER = 0.5
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
-_OF_SENTENCES = frozenset(
-    {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took"}
-)
+_OF_SENTENCES = OF_SENTENCES | {"over", "took"}
 """Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")
 _ENDS_UNIT = regex(r"\s{0,3}(?:[^\s;][^;]{0,20})?;\s*")
