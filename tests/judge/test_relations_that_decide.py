@@ -1964,3 +1964,117 @@ def test_one_name_in_records_of_training_and_of_evaluation_tells_of_inputs_on_an
         settings={"num_classes": 10},
     )  # fmt: skip
     assert ("inputs_differ" in facts(answer)) is stated
+
+
+@pytest.mark.parametrize(("in_order", "cause"), [(True, "unshuffled_data"), (False, "healthy")])
+@pytest.mark.parametrize(("records", "rows"), [(56, 1792), (40, 1280)])
+def test_highs_and_lows_that_come_again_one_pass_later_are_of_rows_that_stand_in_one_order(
+    records: int, rows: int, cause: str, *, in_order: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    hills = [0.3 * np.repeat(rng.normal(0, 1, records // 8), 8) for _ in range(3)]
+    kept = np.concatenate([hills[0 if in_order else turn] for turn in range(3)])
+    steps = np.arange(1, 2.2 * records).astype(int)
+    losses = 2.6 + 2 * np.exp(-steps / 6) + kept[steps - 1] + rng.normal(0, 0.15, len(steps))
+    log = [{"step": 2 * step, "loss": loss, "lr": 1e-3} for step, loss in zip(steps.tolist(), losses, strict=True)]
+    answer = diagnose_run(log, settings={"train_rows": rows, "batch_size": 16, "max_steps": int(2 * steps[-1])})
+    assert ("levels_come_again" in facts(answer)) is in_order
+    assert not in_order or leading(answer) == cause
+    assert in_order or leading(answer) != "unshuffled_data"
+
+
+@pytest.mark.parametrize(("name", "jumps", "stated"), [
+    ("grad_norm", 0.9, True), ("gnorm", 0.9, True), ("grad_norm", 0.0, False),
+])  # fmt: skip
+def test_a_gradient_norm_and_a_loss_that_go_on_above_all_before_a_resume_are_of_a_lost_state(
+    tmp_path: Path, name: str, jumps: float, *, stated: bool
+) -> None:
+    back = np.where(STEPS > 40, np.exp((41 - STEPS) / 3), 0)
+    loss, norm = 2.7 + 0.05 * NOISE[0] + 0.5 * jumps * back, 0.6 + 0.02 * NOISE[1] + jumps * back
+    lines = [f'{{"step": {step:.0f}, "loss": {loss[at]:.4f}, "{name}": {norm[at]:.4f}}}'
+             for at, step in enumerate(STEPS.tolist())]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("\n".join([*lines[:40], '{"event": "resume", "step": 41}', *lines[40:]]))
+    answer = diagnose_run(tmp_path / "log.jsonl")
+    assert ("rises_at_resume" in facts(answer)) is stated
+    assert (leading(answer) == "resume_state_lost") is stated
+
+
+@pytest.mark.parametrize(("first", "level", "entropy", "stated"), [
+    (0.91, 0.99, 0.7, True), (0.6, 0.99, 0.7, True), (0.5, 0.5, 0.7, False), (0.99, 0.99, 0.7, False),
+    (0.91, 0.99, 0.01, False),
+])  # fmt: skip
+def test_a_reward_that_is_near_the_most_there_is_has_no_room_to_rise(
+    first: float, level: float, entropy: float, *, stated: bool
+) -> None:
+    rewards = np.minimum(1.0, level + 0.012 * NOISE[0])
+    rewards[0] = first
+    answer = diagnosed(
+        {"loss": 0.001 * NOISE[1], "reward": rewards, "reward_std": 0.02 + 0.01 * np.abs(NOISE[2]),
+         "entropy": 0.95 * np.maximum(entropy, np.exp(-STEPS / 4)), "kl": 0.02 + 0.004 * NOISE[3]},
+        settings={"trainer": "GRPOTrainer", "num_generations": 8},
+    )  # fmt: skip
+    assert ("little_left_to_earn" in facts(answer)) is stated
+    assert "too_low_for_one_pass" not in facts(answer)
+    assert not stated or leading(answer) == "healthy"
+
+
+@pytest.mark.parametrize(("success", "cause"), [(0.0, "exploration_failure"), (0.9, "healthy")])
+@pytest.mark.parametrize("share", ["rollout/exploration_rate", "epsilon"])
+def test_a_shaped_reward_that_creeps_up_where_chance_ended_at_once_and_nothing_succeeds_is_no_hacking(
+    share: str, success: float, cause: str
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 15)
+    answer = diagnosed(
+        {"rollout/ep_rew_mean": 0.02 + (0.06 + success) * learnt, "rollout/ep_len_mean": 40 - 25 * success * learnt,
+         share: np.full(len(STEPS), 0.01), "success_rate": success * learnt, "train/loss": rough(1e-3, 0.1)},
+        settings={"algo": "DQN"},
+    )  # fmt: skip
+    assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("scored", "right", "stated"), [
+    ("exact_match", 0.4, True), ("em", 0.4, True), ("exact_match", 0.83, False), ("f1", 0.4, False),
+])  # fmt: skip
+def test_all_tokens_count_unmeant_where_evaluation_asks_for_exact_answers_and_has_far_fewer_right(
+    scored: str, right: float, *, stated: bool
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 15)
+    answer = diagnosed(
+        {"loss": 0.55 + 3 * (1 - learnt), "acc": 0.6 + 0.26 * learnt,
+         "target_tokens": np.full(80, 2016.0), "tokens": np.full(80, 2016.0)},
+        evaluated={"eval_loss": 1.7 + np.exp(-np.arange(8.0)), "eval_acc": right * learnt[9::10],
+                   f"eval_{scored}": np.full(8, 0.01)},
+        settings={"batch_size": 32, "seq_len": 64},
+    )  # fmt: skip
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
+@pytest.mark.parametrize(("found", "bad"), [(0.8, False), (0.1, True)])
+@pytest.mark.parametrize("name", ["eval_recall@1", "eval_mrr", "eval_hit@1"])
+def test_a_loss_over_more_candidates_is_no_gap_where_evaluation_finds_the_matches(
+    name: str, found: float, *, bad: bool
+) -> None:
+    answer = diagnosed({"loss": 0.6 + 3.5 * np.exp(-STEPS / 3), "epoch": STEPS / 100},
+                       evaluated={"eval_loss": 1.5 - 0.01 * STEPS[:8], name: np.full(8, found)})  # fmt: skip
+    present = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}
+    assert ("eval_bad_from_start" in present) is bad
+
+
+@pytest.mark.parametrize(("falls", "end", "stated"), [(6.0, 0.03, True), (20.0, 0.03, False), (6.0, 0.9, False)])
+@pytest.mark.parametrize(
+    "sample", ["sample @ {}: 'mix 1' => 'ssssssssssss'", "generated at {}: the the the the the the"]
+)
+def test_a_sample_like_the_first_says_the_same_where_even_then_the_next_token_was_often_known(
+    tmp_path: Path, sample: str, falls: float, end: float, *, stated: bool
+) -> None:
+    lines = []
+    for at in range(1, 81):
+        loss = end + 3.9 * math.exp(-at / falls)
+        lines.append(f"step {at} loss {loss:.4f}")
+        if at % 20 == 0:
+            lines += [f"step {at} val_loss {loss:.4f}", sample.format(at)]
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    answer = diagnose_run(tmp_path / "train.log")
+    assert ("repeats_itself" in facts(answer)) is stated
+    assert (leading(answer) == "label_shift_error") is stated

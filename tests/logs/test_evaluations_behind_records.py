@@ -453,3 +453,23 @@ def test_sets_that_headings_name_are_no_repeated_evaluations_of_the_same_rows(tm
 
     assert "evaluated_twice" not in facts("val", "test")
     assert "0.18, 0.28 in 2 evaluations of the same weights" in facts("val", "test", "val")["evaluated_twice"]
+
+
+@pytest.mark.parametrize("line", [
+    "final evaluation on valid (384 windows), pass {turn}: loss {loss:.4f} accuracy {acc:.4f}",
+    "best checkpoint, repeat {turn} of 3 | val_loss {loss:.4f} | val_acc {acc:.4f}",
+    "Same weights again (turn {turn}): val_loss={loss:.4f} val_acc={acc:.4f}",
+])  # fmt: skip
+@pytest.mark.parametrize(("off", "cause"), [(0.02, "eval_mode_bug"), (0.0, "healthy")])
+def test_an_evaluation_that_is_made_several_times_of_the_last_weights_gives_equal_values(
+    line: str, off: float, cause: str, tmp_path: Path
+) -> None:
+    text = "".join(
+        f"step {at}/40 loss={0.6 + 1.2 / at:.4f} accuracy={0.8 - 0.5 / at:.4f}\n"
+        + (f"validation @ step {at} val_loss={0.65 + 1.2 / at:.4f} val_acc={0.78 - 0.5 / at:.4f}\n" * (at % 8 == 0))
+        for at in range(1, 41)
+    )
+    text += "".join(line.format(turn=turn, loss=0.68 + off * turn, acc=0.77 - off * turn) + "\n" for turn in (1, 2, 3))
+    (tmp_path / "train.log").write_text(text)
+    assert read_run(tmp_path / "train.log").last_step == 40
+    assert diagnose_run(tmp_path / "train.log").hypotheses[0].cause == cause

@@ -516,3 +516,43 @@ def test_norms_in_bars_are_of_gradients_where_they_add_up_to_the_whole(
     rows = (";".join(map(str, (at, 3 - at / 50, 1.3, *parts))) for at in range(1, 21))
     run = read(tmp_path, "\n".join([header, *rows, ""]), "norms.csv")
     assert run[f"{quantity}/mlp"].value[0] == parts[2]
+
+
+@pytest.mark.parametrize("sample", [
+    "sample: prompt='q12' gold='10 13 14' completion='10 clearly 3 therefore 13 hence' reward=1.40",
+    "[eval] sample @ 20: 'mix 1 spoons' => 'loss 4 4 4 4'", 'Example 3: "acc 0.5 and loss 7.0" -> "reward 2 loss 9"',
+    "completion: 'therefore loss 13 because loss 3'",
+])  # fmt: skip
+def test_the_numbers_of_a_row_that_is_shown_are_no_metrics(tmp_path: Path, sample: str) -> None:
+    text = "".join(f"step {at} loss {2 / at:.4f} reward {0.1 * at:.4f}\n{sample}\n" for at in EPOCHS)
+    run = read(tmp_path, text)
+    assert set(run.series) == {"loss", "reward"}
+    assert points(run, "reward") == pytest.approx({at: 0.1 * at for at in EPOCHS})
+
+
+@pytest.mark.parametrize(("line", "named"), [
+    ("stage='train' step={at} loss={loss:.4f}", {"loss"}),
+    ("step={at} loss={loss:.4f} note='val loss 7 and acc 3' lr=0.1", {"loss", "learning_rate"}),
+])  # fmt: skip
+def test_a_quoted_text_amid_a_line_has_no_metrics_and_a_quoted_word_is_read_on(
+    tmp_path: Path, line: str, named: set[str]
+) -> None:
+    run = read(tmp_path, "".join(line.format(at=at, loss=2 / at) + "\n" for at in EPOCHS))
+    assert set(run.series) == named
+
+
+@pytest.mark.parametrize("mark", ["#step", "# step", "step"])
+def test_names_in_columns_at_the_right_that_single_blanks_part_are_read_however_many(tmp_path: Path, mark: str) -> None:
+    names = (mark, "train/loss", "optim/total_grad_norm", "lr", "rewards/chosen", "rewards/rejected",
+             "rewards/accuracies", "rewards/margins", "logps/chosen", "val/loss")  # fmt: skip
+    rows = [(str(at), f"{0.7 - at / 100:.3f}", "0.2", "1.0e-04", "-0.1", "-0.2", f"{0.5 + at / 20:.3f}", "0.1", "-30.5",
+             "--") for at in EPOCHS]  # fmt: skip
+    rows.append(("6", "--", "--", "--", "-0.3", "-0.1", "0.3", "-0.2", "-31.5", "0.750"))
+    widths = [7, *(max(9, len(name)) for name in names[1:])]
+    text = "".join(
+        " ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) + "\n" for row in (names, *rows)
+    )
+    run = read(tmp_path, text)
+    assert len(run["loss"].finite) == len(EPOCHS)
+    assert points(run, "eval_loss") == {6: 0.75}
+    assert run["rewards/accuracies"].value[:2].tolist() == pytest.approx([0.55, 0.6])

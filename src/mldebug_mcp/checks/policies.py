@@ -203,6 +203,11 @@ def most_earned(rewards: Series) -> float | None:
     return float(most)
 
 
+def earns_all_at_once(rewards: Series) -> bool:
+    """Say whether the reward is near the most that there is to earn from the first record on, which is the lowest."""
+    return most_earned(rewards) is not None and float(rewards.value[0]) < float(rewards.value[1:].min(initial=np.inf))
+
+
 def seems_to_learn(run: Run) -> bool:
     """Say whether the reward rises over the log by more than chance does as a rule."""
     rewards = rewards_of(run)
@@ -365,6 +370,14 @@ OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl"
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
 """The share of actions taken at random in Q-learning."""
+MAX_FINAL_RANDOM_SHARE = 0.06
+"""A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
+Stable-Baselines3's DQN."""
+SOON = 0.06
+"""Share of the steps by which random actions have ended too soon. Chosen: Stable-Baselines3 takes a tenth by default,
+and healthy agents of the data set a third and more."""
+MAX_NO_SUCCESS_RATE = 0.02
+"""A rate of success that is none. Chosen: by hand."""
 MAX_FIRST_RECORDS = 3
 """First records within which a reward is lost. Chosen: by hand."""
 MAX_LATER_REWARD_SHARE = 0.5
@@ -440,3 +453,22 @@ def lost_at_once(run: Run, rewards: Series) -> bool:
     first, rest = float(rewards.value[0]), rewards.value[MAX_FIRST_RECORDS:]
     lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < MAX_LATER_REWARD_SHARE * first
     return lost and len(spread) > 0 and float(spread[0]) <= MAX_REWARD_SPREAD_RATIO * first
+
+
+def chance_ends(run: Run) -> tuple[Series, float] | None:
+    """Return the share of random actions and the step, one of the first, from which on hardly any is; else None."""
+    share = next((run[name].finite for name in EXPLORATION if name in run), None)
+    if share is None or not len(share):
+        return None
+    many = np.flatnonzero(share.value > MAX_FINAL_RANDOM_SHARE)
+    first = int(many[-1]) + 1 if len(many) else 0
+    if first == len(share) or share.step[first] > SOON * run.last_step:
+        return None
+    return share, float(share.step[first])
+
+
+def never_succeeds(run: Run, least: int = 1) -> list[Series]:
+    """Return the rates of success of so many records, if all of them are none over the later half; else []."""
+    counted = [series.finite for series in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
+    rates = [series for series in counted if len(series) >= least and float(series.value.max()) <= 1]
+    return rates if all(float(rate.value[len(rate) // 2 :].max()) <= MAX_NO_SUCCESS_RATE for rate in rates) else []

@@ -38,6 +38,17 @@ def test_a_rank_that_becomes_slow_late_is_seen_where_the_others_keep_their_pace(
         assert seen(NAME, run).steps == [36]
 
 
+@pytest.mark.parametrize(("slow", "present"), [(True, True), (False, False)])
+def test_a_rank_that_becomes_slow_is_seen_where_each_is_slow_now_and_then(*, slow: bool, present: bool) -> None:
+    times = ranks("rank{}/compute_ms", [1.1, 0.9, 0.8, 0.8], 0.1)
+    rng = np.random.default_rng(2)
+    for each in times.values():
+        each[rng.random(60) < 0.25] = 5.2
+    if slow:
+        times["rank2/compute_ms"][30:] = 5.0 + rng.exponential(6, 30)
+    assert (state(NAME, run_of(times)) is State.PRESENT) is present
+
+
 def test_a_loss_that_is_not_finite_on_one_rank_alone_is_seen() -> None:
     losses = ranks("rank{}/loss", [2.0, 2.0, 2.0])
     losses["rank1/loss"][40:] = np.nan

@@ -185,11 +185,23 @@ def _refuse_where_another_set_follows(run: Run) -> None:
             raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
 
 
+FOUND_FIRST = 0.5
+"""Share of queries whose match comes first, or mean of its inverse rank, from which on retrieval works. Chosen."""
+
+
+def _refuse_among_candidates(run: Run) -> None:
+    """Raise CannotTell where evaluation finds most matches: the loss goes with how many candidates there are."""
+    for series in run.with_role(Quantity.RECALL, Quantity.HIT_RATE, Quantity.MRR, phase="eval", parts=True):
+        is_first = series.role is not None and (series.role.quantity is Quantity.MRR or series.role.part == "1")
+        if is_first and len(series.finite) and series.finite.value[0] >= FOUND_FIRST:
+            raise CannotTell(f"{series.name} finds matches among candidates, whose number the loss goes with")
+
+
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
     Not this when: both were close at first; rows were seen twice by then, or much was learnt and the passes over the
-    data are not known; both fall by the same factor all the way.
+    data are not known; both fall by the same factor all the way; matches are found among candidates.
     """
     loss = run["loss"].finite
     refuse_other_unit(run)
@@ -204,6 +216,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     if abs(median(evaluation - train)) < MIN_GAP_NOISE_SIGMAS * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    _refuse_among_candidates(run)
     _refuse_where_another_set_follows(run)
     return Evidence(
         f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "

@@ -38,6 +38,7 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
+    MAX_FINAL_RANDOM_SHARE,
     MIN_DIVERGENCE_RECORDS,
     NOT_POLICY,
     PER_UPDATE,
@@ -305,9 +306,6 @@ AS_AT_START = 0.98
 """Share of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
 MIN_UNCHANGED_RECORDS = 60
 """Records over which it does. Chosen: by hand."""
-MAX_FINAL_RANDOM_SHARE = 0.06
-"""A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
-Stable-Baselines3's DQN."""
 SAME_AT_END = 0.2
 """Share of the records at the end with the same reward. Chosen: by hand."""
 MIN_RANDOM_ACTION_SHARE = 0.5

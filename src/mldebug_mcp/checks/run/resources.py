@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -950,7 +951,9 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
     beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}
     apart_mostly = beyond.pop(rank) >= SLOWER_IN and max(beyond.values()) <= 1 - SLOWER_IN
-    if not apart_mostly and apart < MIN_RANK_SIGMAS * max(noise(curve.value) for curve in finite.values()):
+    error = {number: noise(curve.value) for number, curve in finite.items()}
+    error[rank] /= math.sqrt(lasts[rank])  # of the median: a rank that gets slow now and then is noisy for that
+    if not apart_mostly and apart < MIN_RANK_SIGMAS * max(error.values()):
         return None
     step_time = next(run.with_role(Quantity.STEP_TIME, phase="train"), None) if sign > 0 else None
     if step_time is not None and len(step_time.finite) and apart < MIN_SHARE_OF_STEP * median(step_time.finite.value):

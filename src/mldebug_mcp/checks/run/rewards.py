@@ -44,12 +44,15 @@ from mldebug_mcp.checks.policies import (
     TEXT_POLICIES,
     Standing,
     averaged,
+    chance_ends,
     components,
+    earns_all_at_once,
     from_the_start,
     held_out_scores,
     judged_scores,
     kept_rise,
     lost_at_once,
+    never_succeeds,
     reward,
     rewards_of,
     scores_beside,
@@ -254,9 +257,12 @@ def reward_flat(run: Run, rewards: Series) -> Evidence | None:
     """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
 
     What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
-    Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records.
+    Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records; it is
+    near the most that there is to earn, and least in the first record.
     """
     whole, agent = standing(rewards.value, _spread(run)), run.kind == "rl"
+    if whole.stands and not agent and earns_all_at_once(rewards):
+        raise CannotTell("the reward is near the most that there is to earn from the first record on")
     if whole.stands and agent and not from_the_start(rewards):
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
     if whole.stands:
@@ -488,8 +494,6 @@ MIN_SCORES = 6
 MIN_PAIRED_SCORES = 18
 """Finite values that a score which is logged with the reward must have. Chosen: two medians of three that share none;
 of six blocks."""
-MAX_NO_SUCCESS_RATE = 0.02
-"""A rate of success that is none. Chosen: by hand."""
 MAX_RESTING_CHANGE_SHARE = 0.1
 """Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
 rises before the first success, and goes on to it."""
@@ -541,12 +545,12 @@ def eval_reward_falls(run: Run) -> Evidence | None:
 
 
 def _earned_without_success(run: Run) -> Evidence | None:
-    """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
-    counted = [series.finite for series in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
-    rates = [series for series in counted if len(series) >= MIN_PAIRED_SCORES and float(series.value.max()) <= 1]
-    never = [rate for rate in rates if float(rate.value[len(rate) // 2 :].max()) <= MAX_NO_SUCCESS_RATE]
-    rise = kept_rise(run)
-    if not never or len(never) < len(rates) or rise is None:
+    """Say that the reward has risen to where it rests, and the rate of success is zero to the end.
+
+    Not this where random actions end at once: the agent then settles on what it met by then.
+    """
+    never, rise = never_succeeds(run, MIN_PAIRED_SCORES), kept_rise(run)
+    if not never or rise is None or chance_ends(run) is not None:
         return None
     later = blocks(averaged(run, reward(run)).value, 12).level[6:]
     if len(later) < 4 or float(np.ptp(later)) > MAX_RESTING_CHANGE_SHARE * (rise[1] - rise[0]):

@@ -31,7 +31,7 @@ from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_average
 from mldebug_mcp.checks.gradients import layers_of, parts_of
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at
-from mldebug_mcp.checks.run.data_order import MIN_HARD_PLACE_SPREADS, MIN_RECORDS_FOR_PASS, batches_recur
+from mldebug_mcp.checks.run.data_order import MIN_HARD_PLACE_SPREADS, MIN_RECORDS_FOR_PASS, batches_recur, stands_out
 from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
@@ -293,6 +293,52 @@ def whole_order_recurs(run: Run) -> Facts:
         "places: the whole order comes again, not a few bad rows in it.",
         {"hardest": hardest, **recur.values},
         steps=recur.steps,
+    )
+
+
+MIN_RECORDS_OF_PASS = 16
+"""Records of a pass whose levels are compared. Chosen: of fewer a slope alone makes them alike."""
+MAX_RECORDS_OF_PASS = 250
+"""... and at most: a bound on what it costs."""
+MOST_PASSES_COMPARED = 6
+"""First passes that are compared: a bound on what it costs."""
+ALIKE_AFTER_PASS = 0.6
+"""Rank correlation of the loss with that of one pass later, at least. Chosen: single records need not agree."""
+ABOVE_OTHER_LAGS = 0.4
+"""How far it is above that at other distances. Chosen: what falls, or drifts, is as alike at all of them."""
+
+
+@given_loss(2 * MIN_RECORDS_OF_PASS, not_of=POLICIES)
+def levels_come_again(run: Run, loss: Series) -> Facts:
+    """Yield that the loss is high and low at the same places of each pass: like rows stand together, in one order.
+
+    Not this where it is as alike at other distances, one place is far harder, or the learning rate comes back.
+    """
+    passes = passes_at(run, loss.step) if len(loss) <= MOST_RECORDS else None
+    gap = 0.0 if passes is None else median_gap(passes)
+    lag = round(1 / gap) if gap > 0 else 0
+    values = loss.value[lag // 4 : MOST_PASSES_COMPARED * lag]  # what is learnt at first is not of the rows
+    lags = np.arange(lag // 2, min(lag + lag // 2, len(values) - max(MIN_RECORDS_OF_PASS, lag // 3)))
+    if (
+        not MIN_RECORDS_OF_PASS <= lag <= MAX_RECORDS_OF_PASS
+        or lag + lag // 8 > lags.max(initial=0)
+        or len(rate_comes_back(run))
+    ):
+        return
+    ranks = [(values[:-at].argsort().argsort(), values[at:].argsort().argsort()) for at in lags.tolist()]
+    alike = np.array([float(np.corrcoef(first, later)[0, 1]) for first, later in ranks])
+    best = int(np.argmax(alike))
+    if abs(lags[best] - lag) > 1 or alike[best] < max(ALIKE_AFTER_PASS, median(alike) + ABOVE_OTHER_LAGS):
+        return
+    if (stands_out(np.log(loss.value) if positive(loss.value) else loss.value, lag) or 0.0) >= MIN_HARD_PLACE_SPREADS:
+        return
+    yield derived_fact(
+        "levels_come_again",
+        f"The highs and lows of {named(loss)} come again one pass over the data later: the rank correlation of records "
+        f"{lags[best]} apart is {figure(alike[best])}, and {figure(median(alike))} in the median of other distances. "
+        "Rows that are shuffled anew come at other places each time.",
+        {"correlation": alike[best], "records": lags[best]},
+        at=loss.step[lag],
     )
 
 
@@ -1140,7 +1186,9 @@ def around_resumes(run: Run) -> Facts:
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
         moved = [named(sides[quantity][0]) for quantity in off_course]
         off = f" Off course: {', '.join(moved)}." if moved else ""
-        rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
+        above = {quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM)
+                 if quantity in sides and _is_above(*sides[quantity])}  # fmt: skip
+        rises = Quantity.LOSS in above and not above.isdisjoint(off_course)
         yield derived_fact(
             "rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
             f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "

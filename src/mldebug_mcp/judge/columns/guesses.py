@@ -15,6 +15,7 @@ from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,
     as_shares,
     below_baseline,
+    beside_training,
     is_auc,
 )
 from mldebug_mcp.checks.progress import CLASSES, CROSS_ENTROPY, passes_at, uniform_loss
@@ -414,11 +415,33 @@ def prompts_count_unmeant(run: Run) -> Facts:
     ]
     counts = prompts_counted(run) or (places_counted(run) if meant else None)
     is_padding = counts is not None and "without_padding" in counts.values
-    if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
-        but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
+    apart = "" if meant or is_padding or counts is None else _answers_apart(run)
+    if counts is not None and (meant or is_padding or apart or counts.values.get("by_evaluation")):
+        but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else apart
         yield derived_fact(
             "padding_counts" if is_padding else "prompts_count_unmeant", f"{counts.summary}.{but}", counts.values
         )
+
+
+_WHOLE_ANSWERS = frozenset({"exact", "em", "exactmatch"})
+"""Words of a score of evaluation that has an answer right as a whole."""
+ANSWERS_HARDER = 0.2
+"""Share of tokens right in training above that of evaluation, where only the latter leaves prompts out. Chosen."""
+
+
+def _answers_apart(run: Run) -> str:
+    """Return that evaluation counts answers alone, by an exact match, and has far fewer tokens right; "" if not."""
+    scores = columns_of(run, Quantity.ACCURACY, phase="eval")
+    whole, training = logged(run, "eval_accuracy"), logged(run, "accuracy")
+    if whole is None or training is None or all(_WHOLE_ANSWERS.isdisjoint(pieces_of(score.name)) for score in scores):
+        return ""
+    _, train, evaluation = beside_training(training, whole)
+    if len(train) < LEAST_PAIRS or (train - evaluation).min() < ANSWERS_HARDER:
+        return ""
+    return (
+        f" Evaluation asks for exact answers, and {named(whole)} is {figure(evaluation[0])} at first and "
+        f"{figure(evaluation[-1])} at the end, where training has {figure(train[0])} and {figure(train[-1])}."
+    )
 
 
 _COUNTED_TOKENS = regex(
@@ -520,7 +543,7 @@ def loss_apart_from_answers(run: Run) -> Facts:
             )
 
 
-@given_loss(MIN_RECORDS_FOR_LEVEL)
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def too_low_for_one_pass(run: Run, loss: Series) -> Facts:
     """Yield a loss on tokens that no model has on rows that it has not seen before: in training, or held out."""
     uniform = uniform_loss(run)
@@ -562,13 +585,15 @@ _RUNS_ON = regex(
 """What a text ends with that says one thing again and again."""
 NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
 """Cross-entropy of tokens up to which the next is mostly known."""
+OFTEN_KNOWN = math.log(2)
+"""The same from which on a sample is looked at: that of a choice of two. Later samples alike are not kept."""
 
 
 @given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def repeats_itself(run: Run, losses: Losses) -> Facts:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
-    known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= NEXT_KNOWN))]
+    known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
     for line in run.text_lines:
         if line.step < known_from or not _SAMPLE.search(line.text) or (found := _RUNS_ON.search(line.text)) is None:
             continue

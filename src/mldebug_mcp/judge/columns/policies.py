@@ -12,14 +12,15 @@ import numpy as np
 from mldebug_mcp.checks.curve import at_common_steps, end_level, monotone, noise, sample, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
-    EXPLORATION,
     MIN_DIVERGENCE_RECORDS,
+    chance_ends,
     components,
     divergences,
+    earns_all_at_once,
     kept_rise,
+    never_succeeds,
     rewards_of,
 )
-from mldebug_mcp.checks.run.policy import MAX_FINAL_RANDOM_SHARE
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import distinct, median, median_gap
@@ -231,9 +232,6 @@ def unpaid_entropy_lost(run: Run) -> Facts:
     )
 
 
-SOON = 0.06
-"""Share of the steps by which random actions have ended too soon. Chosen: Stable-Baselines3 takes a tenth by default,
-and healthy agents of the data set a third and more."""
 HARDLY_MORE = 0.5
 """Share of what random actions earn, by which an agent earns more at most where it has learnt little. Chosen."""
 RESTS_WITHIN = 0.1
@@ -245,27 +243,23 @@ def chance_ends_at_once(run: Run) -> Facts:
 
     Not this where it goes on learning without them.
     """
-    names = [name for name in EXPLORATION if name in run]
-    paid = rewards_of(run) if run.kind == "rl" and names else None
-    if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
+    paid, ends = rewards_of(run) if run.kind == "rl" else None, chance_ends(run)
+    if paid is None or ends is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
-    share = run[names[0]].finite
-    few = np.flatnonzero(share.value <= MAX_FINAL_RANDOM_SHARE)
-    if not len(few) or share.value[few[0] :].max() > MAX_FINAL_RANDOM_SHARE:
-        return
-    end, steps = share.step[few[0]], run.last_step
+    share, end = ends
     by_chance, late = paid.value[paid.step <= end], tail(paid)
-    if end > SOON * steps or not len(by_chance) or np.ptp(late) > RESTS_WITHIN * abs(median(late)):
+    if not len(by_chance) or np.ptp(late) > RESTS_WITHIN * abs(median(late)):
         return
     random, last = by_chance.max(), median(late)
-    if last - random > HARDLY_MORE * abs(random):
+    if last - random > HARDLY_MORE * abs(random) and not never_succeeds(run):
         return
     yield derived_fact(
         "chance_ends_at_once",
-        f"{named(share)} is {figure(share.value[few[0]])} from {run.place(end)} of {figure(steps)} on. "
+        f"{named(share)} is {figure(share.value[share.step >= end][0])} from {run.place(end)} of "
+        f"{figure(run.last_step)} on. "
         f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
         "repeats what it had met by then, and tries nothing else.",
-        {"share": end / steps, "random": random, "last": last},
+        {"share": end / run.last_step, "random": random, "last": last},
         at=end,
     )
 
@@ -989,6 +983,27 @@ def solved_with_reward(run: Run) -> Facts:
             "right, little entropy, small gradients and groups of equal rewards are to be expected.",
             {"first": first, "last": last},
         )
+
+
+MIN_TRYING_ENTROPY_SHARE = 0.3
+"""Share of its first value to which the entropy of a policy falls at most that still tries other answers. Chosen."""
+
+
+def little_left_to_earn(run: Run) -> Facts:
+    """Yield that a policy which samples text earns nearly all there is from the first records on, and keeps trying."""
+    paid = rewards_of(run) if run.kind in ("grpo", "ppo") else None
+    entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
+    if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or kept_rise(run) is not None or not earns_all_at_once(paid):
+        return
+    if any(median(tail(entropy)) < MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
+        return
+    yield derived_fact(
+        "little_left_to_earn",
+        f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(median(tail(paid)))} "
+        "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
+        "rewards and small gradients are then to be expected.",
+        {"first": paid.value[0], "late": median(tail(paid))},
+    )
 
 
 FALLS_TO = 0.25

@@ -587,7 +587,7 @@ class _Form(NamedTuple):
 
 _AGAIN_OF_SAME = (
     r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
-    r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})/\d{1,2}\)?\s?:?"
+    r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})(?:(?: of |/)\d{1,2}|(?=[:|,)]| [|-]))\)?\s?:?"
 )
 PASS_OF_SAME = regex(_AGAIN_OF_SAME, re.IGNORECASE, needs=("pass", "repe", "again", "turn"))
 """A line of one of several evaluations of the same weights."""
@@ -901,7 +901,7 @@ _FORMS = (
           r"^\W{0,8}re-?(?:valid|eval|test|scor|check|runn)[a-z]{1,9}\b[^:=]{0,80}?(?:[ (](?P<time>\d{1,2})/\d{1,2}"
           r"|\b(?:pass|repeat|repetition|time|turn|round)[ #]{1,2}(?P<pass>\d{1,2}))\)?\s?:"),
     # The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45".
-    _Form("/", r"evaluated_again=\g<turn>, ", _AGAIN_OF_SAME),
+    _Form(("pass", "Pass", "repe", "again", "turn"), r"evaluated_again=\g<turn>, ", _AGAIN_OF_SAME),
     # The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31".
     _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
     # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".

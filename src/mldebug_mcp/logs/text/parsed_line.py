@@ -177,6 +177,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
     rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
+    if _SAMPLE.match(whole) is not None:
+        return Parsed(find_counters(""), {}, rank)
     whole = _without_asides(_without_text(whole))
     message = _without_prose(whole)
     prose = whole[len(message) :]
@@ -307,16 +309,31 @@ def is_remark(parsed: Parsed) -> bool:
 
 
 _TEXT_VALUE = regex(
-    r"""(?<![\w'"])[A-Za-z_]\w{0,40}\s?[=:]\s?(?P<quote>['"])(?:(?!(?P=quote)[\s,]).){2,500}(?P=quote)\s*$"""
+    r"""(?<![\w'"])[A-Za-z_]\w{0,40}\s?[=:]\s?(?P<quote>['"])(?P<text>(?:(?!(?P=quote)(?:[\s,;|)]|$)).){2,500})"""
+    r"""(?P=quote)(?=[\s,;|)]|$)""",
+    needs=("'", '"'),
 )
-"""A text behind a name at the end of a line: "last=' the grass is'"."""
+"""A text behind a name: "last=' the grass is'"."""
+_WORDS_OF_TEXT = 3
+"""Words of a text in the midst of a line that is none of its own terms: "stage='train' loss=2.1" is one of these."""
+_SAMPLE = regex(
+    r"(?:\W{0,4}\w{1,12}\]\s{0,3})?\W{0,4}(?:sample|example|prompt|completion|response)\b[^'\"{}]{0,60}['\"]",
+    re.IGNORECASE,
+    needs=("'", '"'),
+)
+"""A line that shows a row: its numbers are of one row, or of the text itself."""
 
 
 def _without_text(line: str) -> str:
-    """Return a line without the text that it ends in."""
-    found = _TEXT_VALUE.search(line) if line.rstrip().endswith(("'", '"')) and "{" not in line else None
-    text = line[found.start() :].partition(found["quote"])[2] if found is not None else ""
-    return line[: found.start()] if found is not None and any(map(str.isalpha, text)) else line
+    """Return a line without the texts that it quotes behind names: numbers in a sample are no metrics."""
+    if "{" in line:
+        return line
+
+    def left_of(found: re.Match[str]) -> str:
+        is_text = found.end() == len(line.rstrip()) or len(found["text"].split()) >= _WORDS_OF_TEXT
+        return "" if is_text and any(map(str.isalpha, found["text"])) else found[0]
+
+    return _TEXT_VALUE.sub(left_of, line)
 
 
 def _without_asides(line: str) -> str:

@@ -174,7 +174,7 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = "," in line and all(name.endswith(",") for name in names[:-1])
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(word) > MAX_COLUMN_NAME for word in line.split()):
             return False
         names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
@@ -239,6 +239,8 @@ class Table:
         starts = sorted(word.start() for word in (*words, *_TOUCHING.finditer(row)))
         at_left = ends[0] <= self._starts[0] or starts[0] == self._starts[0]
         names = _names_by_start(self._header, starts) if at_left else _names_by_width(self._header, widths)
+        if not names and len(words) == len(self._header.split()):
+            names, at_left = self._header.split(), False
         if len(names) > len(self._names):
             self._names, self._ends = names, ends
             self._starts = starts if at_left else [end - 1 for end in ends]
@@ -610,6 +612,9 @@ def _joined(lines: list[bytes]) -> list[bytes]:
 
     A name that comes again begins the next box where the row above counts, or is empty.
     """
+    with_text = [line for line in lines if line.strip()]
+    if not any(_row(_message(line)) is not None for line in (*with_text[:1], *with_text[-1:])):
+        return lines
     names = [name.rstrip() for name in _PLAIN_ROW.findall(b"\n".join(lines))]
     if len({*names}) == sum(map(bool, map(bytes.strip, lines))):
         return _in_one_line(lines) if names else lines
