@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.text import known_shapes, line_shape
+from mldebug_mcp.logs.text import line_shape, records
 from mldebug_mcp.logs.text.parsed_line import content_of
 from mldebug_mcp.logs.text.skeletons import Skeletons
 
@@ -76,8 +76,8 @@ def test_learning_reads_no_more_lines_than_a_text_has_where_shapes_do_not_come_a
     names = ["".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(1000, 2000)]
     text = "".join(f"step {at} loss 0.5 {name}: {at}.5\n" * 2 for at, name in enumerate(names)).encode()
     with (
-        patch.object(known_shapes, "FREE_READS", 0),
-        patch("mldebug_mcp.logs.text.known_shapes.learn", wraps=line_shape.learn) as learn,
+        patch.object(records, "FREE_READS", 0),
+        patch("mldebug_mcp.logs.text.records.learn", wraps=line_shape.learn) as learn,
     ):
         run = assert_read_alike(text)
     assert run.records == 2000
@@ -335,7 +335,7 @@ def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
         f"opened blob{number}x{number * 7} of the store\nstep {number}: loss {1 / number:.4f}"
         for number in range(1, 400)
     ]
-    with patch.object(known_shapes, "MAX_KEYS", 50), patch.object(text_log, "FIRST_BYTES", 512):
+    with patch.object(records, "MAX_KEYS", 50), patch.object(text_log, "FIRST_BYTES", 512):
         run = assert_read_alike(("\n".join(noise) + "\n").encode())
     assert len(run["loss"]) == 399
 

@@ -80,3 +80,18 @@ def test_rows_of_two_columns_whose_counter_comes_last_are_one_record(tmp_path: P
     assert read["policy_loss"] == [-0.5, -1.5, -2.5, -3.5]
     assert read["replay_buffer/size"] == [0, 1000, 2000, 3000]
     assert run["value_loss"].step.tolist() == [0, 1, 2, 3]
+
+
+def test_boxes_that_empty_lines_part_are_records_of_their_own(tmp_path: Path) -> None:
+    boxes = [f"| train/ |      |\n| loss   | {2 - at / 8} |\n| step   | {at} |\n| lr     | 0.1 |\n" for at in range(5)]
+    (tmp_path / "train.log").write_text("\n".join(boxes))
+    run = read_run(tmp_path / "train.log")
+    assert run["loss"].step.tolist() == [0, 1, 2, 3, 4]
+    assert run["loss"].value.tolist() == [2, 1.875, 1.75, 1.625, 1.5]
+
+
+def test_a_box_above_an_error_stands_before_it(tmp_path: Path) -> None:
+    boxes = [f"| step | {at} |\n| loss | {2 - at / 8} |\n" for at in range(5)]
+    (tmp_path / "train.log").write_text("-----\n".join(boxes) + "ValueError: out of rows\n")
+    (message,) = read_run(tmp_path / "train.log").messages
+    assert message.records == 5

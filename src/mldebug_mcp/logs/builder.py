@@ -121,7 +121,7 @@ class RunBuilder:
 
     Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run. `wanted_run` is the id or the
     name of the run to read from a store that holds several, `holds_runs` whether one had to be chosen. `planned` is how
-    many epochs, steps or episodes there are to be, as far as the records say so.
+    many epochs, steps or episodes there are to be, as far as the records say so; `form_is_guessed` goes into the Run.
     """
 
     def __init__(self) -> None:
@@ -138,6 +138,7 @@ class RunBuilder:
         self.planned: dict[str, float] = {}
         self.wanted_run = ""
         self.holds_runs = False
+        self.form_is_guessed = False
         self._runs: tuple[str, ...] = ()
         self.notes: list[str] = []
 
@@ -434,6 +435,7 @@ class RunBuilder:
             incidents=tuple(self._incidents),
             planned=dict(self.planned),
             runs_in_file=self._runs if len(self._runs) > 1 else (),
+            form_is_guessed=self.form_is_guessed,
             notes=tuple(self.notes),
         )
 
@@ -482,6 +484,7 @@ class RunBuilder:
         """Return the columns of an attempt under their canonical names."""
         applied = conventions.apply(recorded.columns, lambda sizes: self.choose("the export", sizes, {}))
         self.configure(applied.settings)
+        self.form_is_guessed = self.form_is_guessed or applied.counter_is_guessed
         join_counters(recorded.columns)
         join_cut_box(recorded.columns)
         named, chosen = named_columns(recorded.columns)

@@ -237,6 +237,9 @@ def records_in(line: str) -> list[str]:
     return [line[first:last] for first, last in pairwise(edges)]
 
 
+ROW_MARK = "\x05"
+"""Stands before each row of a box that is written in one line."""
+
 _COUNTS_ANEW = regex(r"(?<=\d)(?=(?:Step|Epoch|Iter|Iteration): {0,2}\d)")
 _LAST_PAIR = regex(r"[\s,;|.]{0,4}[A-Za-z][\w ]{0,40}[:=] ?[-+\d.e]{1,24}$")
 

@@ -118,6 +118,7 @@ def _concatenated(first: Named, then: Named) -> Run:
         segments=(*before.segments, *_segments_from(begins, after.segments)),
         records=before.records + after.records,
         messages=(*before.messages, *after.messages),
+        form_is_guessed=before.form_is_guessed or after.form_is_guessed,
         notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),
     )
 
@@ -154,7 +155,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     name, lead = ordered[0]
     notes = list(lead.notes)
     series, settings, messages, formats = dict(lead.series), lead.settings, list(lead.messages), list(lead.formats)
-    segments, ending = list(lead.segments), lead.ending
+    segments, ending, is_guessed = list(lead.segments), lead.ending, lead.form_is_guessed
     taken, skipped = [name], []
     for other_name, other in ordered[1:]:
         messages += _placed(other_name, other, lead)
@@ -174,6 +175,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         segments = [segment.with_series(added, whole=len(segments) == 1) for segment in segments]
         formats += other.formats
         taken.append(other_name)
+        is_guessed = is_guessed or other.form_is_guessed
         notes += [note for note in other.notes if note not in notes]
     if len(taken) > 1:
         notes.append(f"merged by {lead.step_name}: {', '.join(taken)}")
@@ -190,6 +192,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         formats=tuple(dict.fromkeys(formats)),
         messages=tuple(messages),
         incidents=tuple(incident for _, run in ordered for incident in run.incidents),
+        form_is_guessed=is_guessed,
         notes=tuple(dict.fromkeys(notes)),
     )
 

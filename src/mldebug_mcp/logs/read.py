@@ -48,7 +48,6 @@ from mldebug_mcp.logs.formats import note_problems, read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
-from mldebug_mcp.logs.names.guesses import ALONE_COUNTS, BY_PLACES
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import LISTED, is_telling
 from mldebug_mcp.logs.names.quantities import LOSSES, OF_UPDATES, Quantity
@@ -1054,7 +1053,7 @@ def _is_surely_training(run: Run) -> tuple[bool, bool]:
     """
     quantities = {series.role.quantity for series in run.series.values() if series.role is not None}
     is_trained = bool(run.messages) or not quantities.isdisjoint(LOSSES | {Quantity.REWARD})
-    return is_trained, not any(note.endswith((ALONE_COUNTS, BY_PLACES)) for note in run.notes)
+    return is_trained, not run.form_is_guessed
 
 
 def _note_on_others(own: Read, count: int, longest: int, others: Sequence[str]) -> str:

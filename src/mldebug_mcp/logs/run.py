@@ -361,6 +361,7 @@ class Run:
         folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what
             was unpacked or fetched.
         logs: The logs of a run folder that were read.
+        form_is_guessed: What counts its steps, or the form of its lines, is none that is known.
         notes: What was skipped, guessed and merged.
     """
 
@@ -387,6 +388,7 @@ class Run:
     ranks: RankSummary | None = None
     folder: str = ""
     logs: tuple[str, ...] = ()
+    form_is_guessed: bool = False
     notes: tuple[str, ...] = ()
 
     @property

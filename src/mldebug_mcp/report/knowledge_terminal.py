@@ -47,7 +47,7 @@ def print_error(console: Console, answer: ErrorExplanation) -> None:
     print_first(console, answer.at_a_glance)
     if answer.error is not None and answer.error.ranks:
         ranks = answer.error.ranks
-        console.print(Text(f"said by rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}", style="dim"))
+        console.print(Text(f"printed by rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}", style="dim"))
     for place, match in enumerate(answer.matches):
         if place:
             console.print()

@@ -267,12 +267,18 @@ def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     )
 
 
-def whole_order_recurs(run: Run) -> Facts:
-    """Yield that the batches come again in their order, and that none of them is far harder than the others.
+def order_recurs(run: Run) -> Facts:
+    """Yield that one place of each pass is far harder than the others, else that the whole order comes again.
 
-    Not this where the gradient norm shows a place that is: a running mean of the loss spreads it over many.
+    The gradient norm tells the first where it is logged: a running mean of the loss spreads such a place over many.
     """
-    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None or any(norm_high_at_one_place(run)):
+    found = tuple(norm_high_at_one_place(run))
+    yield from found or whole_order_recurs(run)
+
+
+def whole_order_recurs(run: Run) -> Facts:
+    """Yield that the batches come again in their order, and that none of them is far harder than the others."""
+    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
         return
     try:
         recur = batches_recur(run)

@@ -25,6 +25,7 @@ from mldebug_mcp.logs.attempts import (
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import (
+    ROW_MARK,
     drawings_in,
     heads_closing,
     heads_evaluation,
@@ -38,12 +39,19 @@ from mldebug_mcp.logs.names.metrics import UNNAMED, is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
-from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.pairs import named_parts, names_of_parts
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
-from mldebug_mcp.logs.text.records import Records
+from mldebug_mcp.logs.text.records import KnownLines, Memory, Records
 from mldebug_mcp.logs.text.skeletons import MARKS, Skeletons
-from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may_be_row
+from mldebug_mcp.logs.text.tables import (
+    CopyPaste,
+    HeadedBlock,
+    Table,
+    boxes_joined,
+    is_rule,
+    may_be_row,
+    open_box_from,
+)
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
 
@@ -173,7 +181,6 @@ class Structures:
     def __init__(self, builder: RunBuilder, records: Records) -> None:
         self._builder = builder
         self._records = records
-        self._box = Box()
         self._rich = RichBar()
         self._copied = CopyPaste()
         self._headed = HeadedBlock()
@@ -182,7 +189,7 @@ class Structures:
 
     def is_open(self, *, but_for_table: bool = False) -> bool:
         """Say whether one goes on in the next line; the open table does not count, if `but_for_table`."""
-        drawn = self._box.open or self._rich.open or self._copied.open or self._headed.open
+        drawn = self._rich.open or self._copied.open or self._headed.open
         return drawn or (self.table.open and not but_for_table)
 
     def take(self, number: int, line: str) -> bool:
@@ -197,8 +204,8 @@ class Structures:
                 self._records.assembler.whole(number, copied)
             return True
         message = without_prefix(line).message
-        if self._is_part(self._box, number, message):
-            return True
+        if line.startswith(ROW_MARK) or is_rule(message):
+            return False
         bar = bar_in(line)
         cells = bar.head if bar is not None and not bar.around else message
         row = self.table.take(cells) if message.strip() else None
@@ -210,7 +217,6 @@ class Structures:
     def end(self) -> None:
         """End what is open."""
         self._headed.end()
-        self._box.end()
         self._rich.end()
         self._give_done(0)
         if self._headed.others:
@@ -225,7 +231,7 @@ class Structures:
         if len(set(self._closing)) == self._builder.rows:
             self._builder.set_aside()
 
-    def _is_part(self, drawn: Box | RichBar | HeadedBlock, number: int, line: str) -> bool:
+    def _is_part(self, drawn: RichBar | HeadedBlock, number: int, line: str) -> bool:
         taken = drawn.take(line)
         self._give_done(number)
         return taken
@@ -238,9 +244,6 @@ class Structures:
             if phase != "train" or not self._builder.column(CLOSING_NAMES[0]):
                 self._closing += [phase] if phase else []
                 self._records.dicts.take(number, record)
-        if self._box.done:
-            self._records.assembler.whole(number, self._box.done)
-            self._box.done = None
         if self._rich.done:
             name_framework(self._builder, f"{self._rich.done.head} [{self._rich.done.metrics}")
             drawing = drawing_of(self._rich.done)
@@ -323,6 +326,7 @@ class Text:
         self._line = 0
         self._bytes = 0
         self._above = b""
+        self._open_box = b""  # the rows in which the last block ended
         self._is_unnamed = False  # most lines are a counter and a number without a name
         self._logs_own_losses = False
         self._records = Records(builder)
@@ -355,6 +359,13 @@ class Text:
         if b"[std" in block:
             block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
+        block = self._open_box + block
+        end = open_box_from(block)
+        self._open_box = block[end:]
+        self._take_whole(boxes_joined(block[:end]))
+
+    def _take_whole(self, block: bytes) -> None:
+        """Take a block of whole lines and boxes."""
         if not self._learns or any(mark in block for mark in MARKS):
             for line in block[:-1].split(b"\n"):
                 self._line += 1
@@ -408,6 +419,7 @@ class Text:
 
     def end(self) -> None:
         """Finish the text."""
+        self._take_whole(boxes_joined(self._open_box))
         self._records.dicts.end()
         self._structures.end()
         self._records.bars.end()
@@ -430,7 +442,7 @@ class Text:
     @property
     def is_drawing(self) -> bool:
         """Whether a printed dict, a box or a table goes on in the next line."""
-        return self._records.dicts.open or self._structures.is_open()
+        return self._records.dicts.open or self._structures.is_open() or bool(self._open_box)
 
     def _is_settled(self, *, but_for_table: bool = False) -> bool:
         """Say whether no line above goes on in the next one, but for the open table, if so asked."""

@@ -1021,10 +1021,12 @@ class AppliedConventions:
     Args:
         notes: What was read otherwise than its names say.
         settings: What they tell of the configuration.
+        counter_is_guessed: What counts the records has a name that nobody knows.
     """
 
     notes: tuple[str, ...]
     settings: Mapping[str, str]
+    counter_is_guessed: bool
 
 
 def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> AppliedConventions:
@@ -1034,8 +1036,8 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Appli
     """
     wide_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
-    notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
-    return AppliedConventions(notes, settings)
+    notes = {convention: note for convention in _CONVENTIONS if (note := convention(columns))}
+    return AppliedConventions(tuple(notes.values()), settings, counter_is_guessed=lone_counter in notes)
 
 
 LEAST_ZERO_NORMS = 5

@@ -241,7 +241,8 @@ def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
 MAX_NAME = 200
 """Characters of a name that is parsed: a longer one is prose."""
 MAX_WORDS = 16
-_LEVELS = frozenset({"", "mean", "last", "ema", "sum", "median"})
+LEVELS = frozenset({"", "mean", "last", "ema", "sum", "median"})
+"""Statistics that are as large as what they are of."""
 _ALSO_LEVEL = {
     Quantity.DEVICE_MEMORY: "max",
     Quantity.HOST_MEMORY: "max",
@@ -317,7 +318,7 @@ class Role:
     @property
     def is_level(self) -> bool:
         """Whether it is a level rather than a spread or an extreme."""
-        return self.statistic in _LEVELS or self.statistic == _ALSO_LEVEL.get(self.quantity)
+        return self.statistic in LEVELS or self.statistic == _ALSO_LEVEL.get(self.quantity)
 
     @property
     def is_whole(self) -> bool:

@@ -17,11 +17,12 @@ from mldebug_mcp.core.arrays import are_whole, distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, lexicon, normal, role_of
-from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
+from mldebug_mcp.logs.names.grammar import LEVELS, MAX_NAME
+from mldebug_mcp.logs.names.lexicon import OWN_SETS, PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.losses import (
     KEPT_LEVEL,
     LEAST_PERCENTAGE,
+    OF_TEXT,
     UNDER_A_LOGARITHM,
     is_auxiliary,
     is_of_embeddings,
@@ -262,10 +263,6 @@ def abbreviations(columns: Columns) -> str | None:
 
 MIN_COUNTED = 5
 """Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
-ALONE_COUNTS = "is read as step: it alone counts on"
-"""How a note ends on a counter of an unknown name."""
-BY_PLACES = "lines of no form that is known: numbers are named by the words in front of them (guessed)"
-"""The note on a text that is read by where its numbers stand; see `own_layout`."""
 MIN_SHARE_OF_RISES = 0.1
 """... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
 
@@ -285,7 +282,7 @@ def lone_counter(columns: Columns) -> str | None:
         return None
     for name in rising:
         rename(columns, name, _in_phase(name, "step"))
-    return f"{words.pop()!r} {ALONE_COUNTS}"
+    return f"{words.pop()!r} is read as step: it alone counts on"
 
 
 def _counts_on(values: Floats) -> bool:
@@ -414,10 +411,11 @@ def _are_opponents(log: _Log) -> bool:
 
 
 _OWN_SETS = {
-    **dict.fromkeys(("fit", "seen", "run", "own"), "train"),
-    **dict.fromkeys(("check", "tune", "hidden", "unseen", "kept", "other", "out", "o"), "eval"),
+    **OWN_SETS,
+    **dict.fromkeys(("run", "own"), "train"),
+    **dict.fromkeys(("unseen", "kept", "other", "out", "o"), "eval"),
 }
-"""Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
+"""... in names that stand with one measure each."""
 _PIECE = regex(r"[^\W\d_]+")
 
 
@@ -555,7 +553,7 @@ def _repeats_step(columns: Columns, name: str) -> bool:
 
 
 _SHARES_OF_A_POLICY = frozenset({Quantity.CLIP_FRACTION, Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD})
-_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.COMPLETION_LENGTH})
+_OF_TEXT = OF_TEXT | {Quantity.COMPLETION_LENGTH}
 """What is logged where a language model is the policy."""
 
 
@@ -634,7 +632,6 @@ _NOT_OF_A_LOSS = (
     | ((lexicon.CONCEPTS | _SCORES) - _OF_LOSSES - lexicon.SOFT - lexicon.OF_A_LOSS_TOO - _LETTERS_IN_WORDS)
 )
 """Words that make something else of a name that has a word of a loss: its rate, its norm, its weight."""
-_LEVELS = frozenset({"", "mean", "median", "ema", "last", "sum"})
 _MARKS_OF_EVALUATION = frozenset({"t", "v"})
 """Letters behind the name of a loss that stand for a test or a validation, where it is logged more rarely."""
 _KNOWN = (
@@ -699,7 +696,7 @@ class _Name:
     @property
     def rank(self) -> int | None:
         """How unsure it is that this is a loss, 0 for the surest; None if it is none."""
-        if not self.words or len(self.words) > MOST_WORDS or self.unit or self.statistic not in _LEVELS:
+        if not self.words or len(self.words) > MOST_WORDS or self.unit or self.statistic not in LEVELS:
             return None
         if not self.words.isdisjoint(_NOT_OF_A_LOSS):
             return None
@@ -850,7 +847,7 @@ def _is_error_rate(name: str, column: Column) -> bool:
 def _is_free(name: str) -> bool:
     """Say whether a name is not understood, or as an error or the part of a loss."""
     role = role_of(name)
-    return role is None or (role.quantity in _MAY_BE and role.statistic in _LEVELS)
+    return role is None or (role.quantity in _MAY_BE and role.statistic in LEVELS)
 
 
 def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
@@ -912,7 +909,7 @@ def _evaluation_of(columns: Columns, name: str, trained: Column) -> str | None:
 
 def _is_same_measure(own: _Name, other: _Name) -> bool:
     """Say whether two names are of one measure, in other places: of 6 answers or of 256 another level is good."""
-    if other.unit or other.statistic not in _LEVELS or other.numbers != own.numbers:
+    if other.unit or other.statistic not in LEVELS or other.numbers != own.numbers:
         return False
     return own.measure == other.measure != frozenset() and (own.core ^ other.core).isdisjoint(_KNOWN)
 

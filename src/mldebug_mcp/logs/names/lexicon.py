@@ -71,6 +71,13 @@ LEAST_INFLECTED = 3
 # The words that names of metrics are made of; the words themselves stand in `words.json`.
 
 PHASES = grouped(METRIC_GROUPS["phases"]) | grouped(OTHER_LANGUAGES["phases"])
+TESTS = frozenset({"test", "te", "tst"})
+"""Phases of evaluation that are of the test set."""
+OWN_SETS = {
+    **dict.fromkeys(("fit", "seen"), "train"),
+    **dict.fromkeys(("kept-out", "check", "tune", "hidden"), "eval"),
+}
+"""Words of one's own for the rows that are trained on and for others: one alone may mean anything."""
 JUDGED = all_of(METRICS["judged"])
 """Words for who or what counts the success of a model, or that it had it: the share is one of right answers."""
 MISJUDGED = all_of(METRICS["misjudged"])

@@ -16,7 +16,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
+from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, TESTS, all_of
 from mldebug_mcp.logs.names.metrics import (
     UNNAMED,
     called,
@@ -37,12 +37,11 @@ _AUXILIARY_LOSS = regex(
     r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
     re.IGNORECASE,
 )
-_TESTS = ("test", "te", "tst")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
-_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
+OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
 """What the training of a language model's policy logs, and that of agents rarely does."""
 _BARE_MEAN = regex(r"(?:avg|average|mean|running|rolling|moving|smoothed|_)+\d{1,5}")
 """A mean over as many episodes, whose name says not of what: `avg100`, "running_mean_10"."""
@@ -248,7 +247,7 @@ def length_of_completions(columns: Columns) -> str | None:
     name = next((name for name in columns if normal(name) in _LENGTHS), None)
     roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
     taken = {Quantity.COMPLETION_LENGTH, Quantity.EPISODE_LENGTH} & roles or not _OF_AGENTS.isdisjoint(roles)
-    of_a_policy = Quantity.REWARD in roles and not _OF_TEXT.isdisjoint(roles)
+    of_a_policy = Quantity.REWARD in roles and not OF_TEXT.isdisjoint(roles)
     if name is None or taken or not of_a_policy:
         return None
     columns["completion_length"] = columns.pop(name)
@@ -302,7 +301,7 @@ def accuracies_by_phase(columns: Columns) -> str | None:
         return None
     rename(columns, trained[0], "accuracy")
     for name in evaluated:
-        measured = "test_accuracy" if name.lower() in _TESTS else "eval_accuracy"
+        measured = "test_accuracy" if name.lower() in TESTS else "eval_accuracy"
         if not called(columns, measured):
             rename(columns, name, measured)
     return f"{trained[0]!r} and {', '.join(map(repr, evaluated))} are read as accuracies: they rise (guessed)"

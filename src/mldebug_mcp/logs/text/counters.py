@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
+from mldebug_mcp.logs.names.lexicon import THOUSANDS
 from mldebug_mcp.logs.names.metrics import is_known, is_telling
 from mldebug_mcp.logs.numbers import HUGE, NUMBER, whole_number
 from mldebug_mcp.logs.text.pairs import measures_sets
@@ -188,7 +189,6 @@ _AT_BEGINNING = (
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _NO_WORD = regex(r"[^A-Za-z_ ]|^ +| +$")
-_UNITS = {"k": 1e3, "m": 1e6}
 _TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("step", "brackets"), ("step", "lones"))
 """Counters, and the groups that hold how many there are of them."""
 
@@ -329,7 +329,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.batch = (_integer(groups["step"]),) * 2  # mmcv: "Iter(val) [500]", the batches of the evaluation
     elif groups.get("step"):
         unit = groups.get("unit")
-        found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
+        found.values["step"] = float(groups["step"].replace(",", "")) * (THOUSANDS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
         found.total = _integer(groups["total"]) if groups.get("total") else None
         found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()

@@ -344,7 +344,7 @@ def _outline(content: LineContent) -> _Outline | None:
     """Return the outline of what a line says; None if lines like it are not read by their shape."""
     words: list[object] = []
     numbers: list[float] = []
-    if content.opens or content.skipped is not None:
+    if content.opens or content.skipped is not None or content.record == {}:
         return None
     if content.drawing is not None:
         drawing, bar = content.drawing, content.drawing.bar

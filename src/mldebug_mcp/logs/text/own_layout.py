@@ -20,10 +20,10 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.guesses import BY_PLACES
-from mldebug_mcp.logs.names.lexicon import GIB, PHASES, SECONDS, STATISTICS
-from mldebug_mcp.logs.names.metrics import COUNTERS, LISTED, canonical, is_loss, is_telling
+from mldebug_mcp.logs.names.lexicon import GIB, OWN_SETS, SECONDS, STATISTICS, TESTS
+from mldebug_mcp.logs.names.metrics import COUNTERS, LISTED, canonical, is_loss, is_telling, phase_alone
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.text.pairs import OF_SENTENCES
 
 MIN_LINES_OF_SHAPE = 4
 """Lines of one shape whose numbers are read. Chosen: fewer show no course, and a text may have three of anything."""
@@ -97,15 +97,8 @@ MAX_SHARE_OF_NUMBERS_IN_HEADER = 0.5
 """Share of the cells between bars that may have a number where they are names: "changed in 200"."""
 MIN_COLUMNS = 3
 """Names of a row of them. Chosen: a sentence has a comma."""
-_SETS = {
-    **dict.fromkeys(("fit", "seen"), "train"),
-    **dict.fromkeys(("held", "held-out", "kept-out", "check", "tune", "hidden"), "eval"),
-}
-"""Words besides those of phases that stand alone for the rows of training or of others."""
 _EPOCHS = frozenset({"epoch", "ep", "pass", "round"})
-_OF_SENTENCES = frozenset(
-    {"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after", "over", "took"}
-)
+_OF_SENTENCES = OF_SENTENCES | {"over", "took"}
 """Words that stand in front of numbers of a sentence."""
 _ENDS_GROUP = regex(r"[|;]")
 _ENDS_UNIT = regex(r"\s{0,3}(?:[^\s;][^;]{0,20})?;\s*")
@@ -166,7 +159,8 @@ def read_own_layout(lines: Iterable[str], builder: RunBuilder) -> bool:
     bare = f"{NUMBERED}1" if any(map(is_loss, names)) else "loss"
     for unit, step, values in records:
         builder.record({unit: step, **{bare if name == _BARE else name: value for name, value in values.items()}})
-    builder.note(BY_PLACES)
+    builder.form_is_guessed = True
+    builder.note("lines of no form that is known: numbers are named by the words in front of them (guessed)")
     return True
 
 
@@ -356,8 +350,8 @@ def _is_counter(spot: _Spot) -> bool:
 def _phase(word: str) -> str:
     """Return the phase that a word stands for, "train", "val" or "test", as names are understood with it; else ""."""
     low = word.lower()
-    known = PHASES.get(low) or _SETS.get(low, "")
-    return known if known != "eval" else "test" if low in ("te", "tst", "test") else "val"
+    known = phase_alone(low) or OWN_SETS.get(low, "")
+    return known if known != "eval" else "test" if low in TESTS else "val"
 
 
 def _unit_of(before: str) -> str:

@@ -1075,7 +1075,7 @@ _BELOW = regex(
     re.IGNORECASE,
 )
 """An indented line of one value with a decimal point, behind a few words: "    staff probe 0.760"."""
-_OF_SENTENCES = frozenset({"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after"})
+OF_SENTENCES = frozenset({"is", "was", "are", "at", "in", "to", "from", "about", "of", "for", "by", "with", "after"})
 _FEW_ITEMS = regex(rf"{_ITEMS}{{0,9}}", re.IGNORECASE)
 
 
@@ -1103,7 +1103,7 @@ def is_group(line: str) -> bool:
 def _named_below(line: str) -> re.Match[str] | None:
     found = _BELOW.fullmatch(line)
     words = set(found["name"].lower().split()) if found else set()
-    return found if words.isdisjoint(_OF_SENTENCES | _ARTICLES | _SUPPOSING) else None
+    return found if words.isdisjoint(OF_SENTENCES | _ARTICLES | _SUPPOSING) else None
 
 
 def _group_written_out(line: str) -> str:

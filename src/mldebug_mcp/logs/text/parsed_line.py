@@ -13,7 +13,14 @@ from itertools import islice
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
-from mldebug_mcp.logs.line_prefixes import MPIRUN, is_of_evaluation, names_evaluation, names_phase, without_prefix
+from mldebug_mcp.logs.line_prefixes import (
+    MPIRUN,
+    ROW_MARK,
+    is_of_evaluation,
+    names_evaluation,
+    names_phase,
+    without_prefix,
+)
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -51,6 +58,7 @@ from mldebug_mcp.logs.text.pairs import (
     pairs_in,
     written_out,
 )
+from mldebug_mcp.logs.text.tables import record_in_box
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -736,6 +744,8 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     `evaluation` says that it stands under a heading of one.
     """
     line = without_underscores(line)
+    if line.startswith(ROW_MARK):
+        return LineContent(record=dict(record_in_box(line)))
     if "OrderedDict(" in line:
         line = _ORDERED.sub(lambda found: "{" + _COLUMN.sub(r"\1: \2", found[1]) + "}", line)
         line = _RETURNED.sub(r"\1", line)

@@ -90,18 +90,9 @@ class Skeletons:
         """Return a line, without its end."""
         return self.block[self._line_starts[index] : self._line_ends[index]]
 
-    def lines(self, first: int, last: int) -> bytes:
-        """Return the lines first <= line < last, without the end of the last one."""
-        return self.block[self._line_starts[first] : self._line_ends[last - 1]]
-
-    def lengths(self, lines: Places) -> Places:
-        """Return how many bytes lines have, without their ends."""
-        lengths: Places = self._line_ends[lines] - self._line_starts[lines]
-        return lengths
-
-    def numbers_in(self, index: int, last: int | None = None) -> list[Span]:
-        """Return where the numbers of a line stand in it, or those of the lines index <= line < last in them."""
-        these = slice(self.first[index], self.first[index + 1 if last is None else last])
+    def numbers_in(self, index: int) -> list[Span]:
+        """Return where the numbers of a line stand in it."""
+        these = slice(self.first[index], self.first[index + 1])
         at = int(self._line_starts[index])
         return [
             Span(start - at, end - at)
@@ -113,22 +104,19 @@ class Skeletons:
         """The numbers of all lines, in order; what only looks like one is NaN."""
         return self._found.numbers()
 
-    def rows(self, lines: Places, width: int | None = None) -> Floats:
-        """Return the numbers of lines that have as many as one another, shape (len(lines), numbers).
-
-        `width` is how many from the beginning of each are wanted, if not as many as stand in the first line.
-        """
-        rows: Floats = self.numbers[self._places(lines, width)]
+    def rows(self, lines: Places) -> Floats:
+        """Return the numbers of lines that have as many as one another, shape (len(lines), numbers)."""
+        rows: Floats = self.numbers[self._places(lines)]
         return rows
 
     def widths(self, lines: Places) -> Places:
         """Return with how many bytes the numbers of such lines are written, shape (len(lines), numbers)."""
-        at = self._places(lines, None)
+        at = self._places(lines)
         widths: Places = self._ends[at] - self._starts[at]
         return widths
 
-    def _places(self, lines: Places, width: int | None) -> Places:
-        width = int(self.first[lines[0] + 1] - self.first[lines[0]]) if width is None else width
+    def _places(self, lines: Places) -> Places:
+        width = int(self.first[lines[0] + 1] - self.first[lines[0]])
         places: Places = self.first[lines][:, None] + np.arange(width)
         return places
 

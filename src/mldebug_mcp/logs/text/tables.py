@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
-from mldebug_mcp.logs.line_prefixes import names_evaluation
+from mldebug_mcp.logs.line_prefixes import ROW_MARK, names_evaluation, without_prefix
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -543,6 +545,8 @@ def _fastai_names(count: int) -> list[str]:
 
 
 # Boxes of `| name | value |` rows, one box per record: Stable-Baselines, OpenAI baselines, Spinning Up, rsl_rl.
+#
+# The rows of a box are written in one line before any line is read, so that it is read as a printed dict is.
 
 _SIDES = "|│┃║"
 _ROW = regex(
@@ -550,53 +554,107 @@ _ROW = regex(
     rf"[{_SIDES}]\s*$"
 )
 _RULE = regex(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
+SIDES_OF_ROW = 3
+_MAY_END_ROW = regex(rb"\|[ \t]*+[\n\x1b^#]")
+"""The side at the end of a line; colours may follow, or a carriage return as `cat -v` and collectors show it."""
+_MAY_BEGIN_ROW = regex(rb"(?:[ \t]|\x1b\[[\d;]*m)*+[|\xe2]|[^|]*[:\])>]")
+"""What stands before the first side: nothing, or the end of what a logger puts there."""
+_PLAIN_ROW = regex(
+    rb"^[ \t]*+\|[ \t]*+([A-Za-z][^\n|\x1b\xe2]{0,78})"
+    rb"\|[ \t]*+(?:[-+]?\.?\d[\d.e+-]{0,30}|nan|[-+]?inf)?[ \t]*+\|[ \t]*+$",
+    re.MULTILINE,
+)
+"""A row of a name and a number, or of no value: most boxes have no others."""
+_BEHIND_ROW = regex(r"(?:\^M|#015)\s*$")
+MAX_BOX_ROWS = 200
+"""Rows of a box whose end is waited for."""
 
 
-class Box:
-    """Gathers the rows of a box. `take` a line; when the box has ended, `done` holds its record."""
+def open_box_from(block: bytes) -> int:
+    """Return where the box begins in which a block of lines ends, as it may go on in the next one."""
+    at = begin = len(block)
+    for _ in range(MAX_BOX_ROWS):
+        start = block.rfind(b"\n", 0, max(0, at - 1)) + 1
+        line = block[start:at]
+        is_row = _with_bars(line).count(b"|") == SIDES_OF_ROW and _row(_message(line)) is not None
+        if not line or (line.strip() and not is_row):
+            return begin
+        at, begin = start, start if is_row else begin
+    return len(block)
 
-    def __init__(self) -> None:
-        self._rows: dict[str, float] = {}
-        self._section = ""
-        self.done: dict[str, float] | None = None
 
-    @property
-    def open(self) -> bool:
-        """Whether a box has begun."""
-        return bool(self._rows)
+def boxes_joined(block: bytes) -> bytes:
+    """Return a block with the rows of each box in one line, below empty lines that keep the numbers of lines."""
+    plain = _with_bars(block)
+    if b"|" not in plain or not _MAY_END_ROW.search(plain):
+        return block
+    written: list[bytes] = []
+    may_be_rows = (line.count(b"|") == SIDES_OF_ROW or not line.strip() for line in plain[:-1].split(b"\n"))
+    for may_be_box, those in groupby(zip(block[:-1].split(b"\n"), may_be_rows, strict=True), itemgetter(1)):
+        several = [line for line, _ in those]
+        written += _joined(several) if may_be_box else several
+    return b"\n".join([*written, b""])
 
-    def take(self, line: str) -> bool:
-        """Take a line if it belongs to a box."""
-        row = _row(line)
-        if row is not None:
-            self._take_row(row["name"], row["value"])
-            return True
-        if self._rows:
-            self.end()
-        return _RULE.match(line) is not None
 
-    def end(self) -> None:
-        """End the box that is open, if one is."""
-        if len(self._rows) >= 2:
-            self.done = self._rows
-        self._rows, self._section = {}, ""
+def _with_bars(text: bytes) -> bytes:
+    """Return lines with bars for other sides."""
+    for side in _SIDES[1:] if b"\xe2" in text else "":
+        text = text.replace(side.encode(), b"|")
+    return text
 
-    def _take_row(self, name: str, value: str) -> None:
+
+def _message(line: bytes) -> str:
+    return _BEHIND_ROW.sub("", without_prefix(clean(line.decode("utf-8", errors="replace"))).message)
+
+
+def _joined(lines: list[bytes]) -> list[bytes]:
+    """Return lines of three sides each, and empty ones, with the rows of boxes among them in one line.
+
+    A name that comes again begins the next box where the row above counts, or is empty.
+    """
+    with_text = [line for line in lines if line.strip()]
+    if not any(_row(_message(line)) is not None for line in (*with_text[:1], *with_text[-1:])):
+        return lines
+    names = [name.rstrip() for name in _PLAIN_ROW.findall(b"\n".join(lines))]
+    if len({*names}) == sum(map(bool, map(bytes.strip, lines))):
+        return _in_one_line(lines) if names else lines
+    written, rows, names = list[bytes](), list[bytes](), list[str]()
+    for line in lines:
+        text = _message(line) if _MAY_BEGIN_ROW.match(line) else ""
+        row = _row(text)
+        if row is None:
+            goes_on = not line.strip()
+        else:
+            goes_on = row["name"] not in names or (canonical(names[-1]) not in COUNTERS and rows[-1] != b"")
+        if rows and not goes_on:
+            written += _in_one_line(rows)
+            rows, names = [], []
+        if row is not None and (not row["value"] or parse_number(row["value"]) is not None):
+            names.append(row["name"])
+        if row is not None or (rows and goes_on):
+            rows.append(text.encode())
+        else:
+            written.append(line)
+    return [*written, *_in_one_line(rows)] if rows else written
+
+
+def _in_one_line(rows: Sequence[bytes]) -> list[bytes]:
+    mark = ROW_MARK.encode() + b" "
+    return [*[b""] * (len(rows) - 1), b" ".join((mark + (b" " + mark).join(rows)).split())]
+
+
+def record_in_box(line: str) -> dict[str, float]:
+    """Return the record of a box whose rows stand in one line, empty if it is none."""
+    record: dict[str, float] = {}
+    section = ""
+    for row in filter(None, map(_row, line.split(ROW_MARK))):
+        name, value = row.groups()
         if name.endswith("/") and not value:
-            self._section = name
-            return
-        number = parse_number(value)
-        if name in self._rows and canonical(next(reversed(self._rows))) in COUNTERS:
-            self.end()  # the counter came last
-        if number is not None:
+            section = name
+        elif (number := parse_number(value)) is not None:
             # Only names cut to fit the box or indented under a section belong to it.
-            self._rows[name if "/" in name else f"{self._section}{name}"] = number
-
-
-def name_in_row(line: str) -> str | None:
-    """Return the name in a row of a box, None for a line that is none."""
-    row = _row(line)
-    return None if row is None else row["name"]
+            record[name if "/" in name else f"{section}{name}"] = number
+    return record if len(record) > 1 else {}
 
 
 def _row(line: str) -> re.Match[str] | None:
