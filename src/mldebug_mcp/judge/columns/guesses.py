@@ -42,6 +42,7 @@ from mldebug_mcp.judge.columns import (
     named,
     tail,
     training_loss,
+    whole_column,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
@@ -430,12 +431,34 @@ NEAR_LENGTH = 0.06
 """Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
 
 
+MOST_ARE_PROMPTS = 0.5
+"""Share of the tokens that answers have where most are prompts. Chosen: the half."""
+NEARLY_ALL = 0.9
+"""Share of all tokens that count where prompts do, at least. Chosen: padding and ends of rows are less."""
+
+
 def both_sides_count(run: Run) -> Facts:
     """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
     prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
-    if run.kind in POLICIES or not prompt or not answer or not rows:
+    if run.kind in POLICIES or not prompt or not answer:
         return
-    for name, series in run.series.items():
+    counts, seen = (
+        whole_column(run, quantity, phase="train", least=LEAST_PAIRS)
+        for quantity in (Quantity.LOSS_TOKENS, Quantity.TOKENS_SEEN)
+    )
+    share = answer / (prompt + answer)
+    if counts is not None and seen is not None and share < MOST_ARE_PROMPTS:
+        steps, counted_there, all_there = at_common_steps(counts, seen)
+        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= NEARLY_ALL * all_there):
+            yield derived_fact(
+                "both_sides_count",
+                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts have "
+                f"{figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
+                f"{percent(share)} of them would.",
+                {"share": counted_there[-1] / all_there[-1], "answers": share},
+                at=steps[0],
+            )
+    for name, series in run.series.items() if rows else ():
         counts = series.finite
         if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
             continue

@@ -94,6 +94,12 @@ _LABEL = regex(
     needs=("[", "|", ":"),
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
+_ROW_LABEL = regex(
+    r"\s{2,}(?P<words>[A-Za-z][\w./+-]{0,30}(?: [\w-]{1,20}){0,2}(?=  )|[A-Za-z][\w./-]{0,30}[@*][\w*]{0,10})"
+    r"\s{1,8}(?=(?P<next>[A-Za-z][\w|@./-]{0,30})(?: [A-Za-z]\w{0,20})?\s{0,3}[:=]?\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b))",
+    re.IGNORECASE,
+)
+"""What begins an indented row of a list, by itself: "  text tower   norm 5.71  grad_norm 2.57"."""
 _OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
 """What begins a line, or a name, of the test set, which is not the validation set of the lines around it."""
 MOST_WORDS = 4
@@ -256,6 +262,9 @@ def _names_metric(message: str) -> bool:
 
 def _label_in(rest: str) -> str:
     """Return what stands in words before the metrics of a line without its counters, "" for training and for a name."""
+    if row := _ROW_LABEL.match(rest):  # "norm  |w| 17.9", but no "loss  train 2.1"
+        is_named = names_phase(row["words"]) or names_phase(row["next"])
+        return "" if is_named or phase_in(row["words"]) == "train" else row["words"]
     found = _LABEL.match(rest)
     label = "" if found is None else found["inside"] or found["words"]
     return "" if phase_in(label) == "train" or is_known(label) or is_telling(label) else label
