@@ -496,6 +496,35 @@ def layers_shrink(run: Run) -> Facts:
             )
 
 
+_OF_FIRING = frozenset({"nonzero", "active", "alive", "firing", "fires", "fired"})
+_OF_SILENCE = frozenset({"dead", "zero", "zeros", "sparsity", "inactive", "saturated", "grad", "gradient", "importance"})
+"""Words of a list in which zero is what a sound layer has."""
+
+
+def layer_gives_nothing(run: Run) -> Facts:
+    """Yield that what one layer gives is exactly 0 in all records, where another layer of the same list gives some."""
+    lists: dict[str, dict[str, Series]] = {}
+    for name, column in run.series.items():
+        series = column.finite
+        head, _, own = name.rpartition("/")
+        words = set(pieces_of(head))
+        is_of_layers = words & _OF_FIRING or (words & _OF_ACTIVATIONS and words & (_OF_SIZE | {"mean", "frac"}))
+        if is_of_layers and not words & _OF_SILENCE and len(series) >= MIN_RECORDS_FOR_LEVEL:
+            lists.setdefault(head, {})[own] = series
+    for layers in lists.values():
+        silent = [series for series in layers.values() if not series.value.any()]
+        firing = [series for series in layers.values() if series.value.all()]
+        if silent and firing:
+            yield derived_fact(
+                "layer_gives_nothing",
+                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in all "
+                f"{len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of that "
+                "layer fires for any row, so that no gradient gets through it.",
+                {"layers": len(silent)},
+                at=silent[0].step[0],
+            )
+
+
 def policy_never_moves(run: Run) -> Facts:
     """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start."""
     moves = [

@@ -28,7 +28,7 @@ _KINDS: tuple[Kind, ...] = (
     trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
     trained.weights_at_zero, trained.scores_stand_still, trained.answers_of_all_rows,
     expected.events_go_on, expected.steps_skipped, expected.off_expectation, expected.predictions_off_labels,
-    expected.part_without_gradient, expected.layers_shrink, expected.policy_never_moves,
+    expected.layer_gives_nothing, expected.part_without_gradient, expected.layers_shrink, expected.policy_never_moves,
     expected.values_above_returns, expected.score_worsens, expected.sets_score_apart, expected.part_never_learns,
     expected.true_reward_falls, expected.component_never_earned,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.both_sides_count,

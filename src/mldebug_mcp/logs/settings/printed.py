@@ -489,6 +489,7 @@ MAX_RATE = 10.0
 """A learning rate. Chosen: a number behind an optimizer that is larger counts something."""
 _SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
+    r"|\bvocab[^\d\n]{1,40}?(?P<entries>\d[\d,]{0,12}) (?:entries|symbols|tokens|types|pieces|characters|chars)\b"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
@@ -518,8 +519,8 @@ _FLOOR_IN_PROSE = regex(
 )
 """What a line says of the least loss that a model of these data can have."""
 _LOSS_AS_LOADED = regex(
-    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
-    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)",
+    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?(?:\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
+    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)|\b(?P<nats>\d{1,2}\.\d{1,9}) nats?\b)",
     re.IGNORECASE,
     needs="load",
 )
@@ -826,7 +827,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     """Return the tokens, classes, format, floor or loss that a line of prose names: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
     for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
-        number = int((match["number"] or match["classes"]).replace(",", ""))
+        number = int((match["number"] or match["entries"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     if "world" in line.lower() and (world := _WORLD_IN_PROSE.search(line)) is not None:
@@ -837,7 +838,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
-        found["checkpoint_loss"] = float(loaded["loss"])
+        found["checkpoint_loss"] = float(loaded["loss"] or loaded["nats"])
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
         found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:

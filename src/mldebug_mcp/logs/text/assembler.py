@@ -1332,6 +1332,8 @@ class Assembler:
                 self._added = number
                 return
             if self._heading:  # another record under the same heading
+                if self._step_name.strip().lower() in _OF_SEVERAL_RECORDS and "step" in self._counters:
+                    self._counters = {"epoch": self._counters["step"]}
                 counters = self._counters
                 self._open(number, counters, metrics, heading=True)
                 self._labels = {label}
@@ -1376,6 +1378,10 @@ class Assembler:
         self.flush()
         self._line, self._heading, self._labels, self._in_heading = number, heading, set(), set()
         self._counters, self._block = counters, dict(metrics)
+
+
+_OF_SEVERAL_RECORDS = ("round", "cycle", "outer", "stage")
+"""Counters whose headings may have several records below, as an epoch has."""
 
 
 def _of_row(label: str, name: str) -> str:
