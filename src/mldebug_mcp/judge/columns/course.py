@@ -1207,8 +1207,11 @@ def _rows_named(column: Series) -> Series | None:
 
 
 def _ended_there(series: Series, at: int) -> bool:
-    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there."""
-    if _OF_FILES.isdisjoint(pieces_of(series.name)):
+    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there.
+
+    Rows that do not count on are none of files in turn.
+    """
+    if _OF_FILES.isdisjoint(pieces_of(series.name)) or median(np.diff(series.value[:at])) != 1:
         return False
     lasts, turns = np.diff(series.step[: at + 1]), list(pairwise(series.value.tolist()))
     return turns.count(turns[at - 1]) > 1 or lasts[-1] > CUT_SHORT * median(lasts[:-1])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mldebug_mcp.checks.curve import at_common_steps
-from mldebug_mcp.checks.evaluation import as_shares
+from mldebug_mcp.checks.evaluation import as_shares, mixes_labels
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex, replace
@@ -35,8 +35,10 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.metrics import side_of
 from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.printed import GROUPS
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 
@@ -646,6 +648,61 @@ ALIKE_AT_FIRST = 1.5
 """Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
 LEARNS_NOTHING = 0.9
 """Share of its first level that a part of the loss keeps at least. Chosen."""
+
+
+BETTER_BY_LOSS = 0.7
+"""Share of the training loss that an evaluation loss has at most, where it is far better. Chosen."""
+
+
+def sides_disagree(run: Run) -> Facts:
+    """Yield that evaluation is far better than training by the loss, and far worse by the same score of both.
+
+    Not this where the loss of training counts what evaluation does not, as that of softened labels or of policies.
+    """
+    if run.kind in POLICIES or not {"loss", "eval_loss"} <= run.series.keys() or mixes_labels(run):
+        return
+    losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)[1:]
+    for train, evaluation in _scores_of_both(run):
+        steps, ours, theirs = at_common_steps(train, evaluation)
+        late = slice(-max(1, len(steps) // 3), None)
+        if len(steps) < LEAST_PAIRS or len(losses[0]) < LEAST_PAIRS or np.ptp(ours) == 0:
+            continue
+        low, high = (median(loss[-max(1, len(loss) // 3) :]) for loss in (losses[1], losses[0]))
+        if not 0 < low <= BETTER_BY_LOSS * high or (ours[late] - theirs[late]).min() < SETS_APART:
+            continue
+        yield derived_fact(
+            "sides_disagree",
+            f"{named(evaluation)} is {from_to(theirs[late])} over the last third where {named(train)} is "
+            f"{from_to(ours[late])}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
+            f"{figure(high)}. Rows of one scale cannot be both: evaluation gets its rows on another scale.",
+            {"train": median(ours[late]), "eval": median(theirs[late])},
+            at=float(steps[0]),
+        )
+
+
+def _scores_of_both(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield scores of training next to the same of evaluation: by quantity, or called by their set alone."""
+    alone = {side_of(name): column.finite for name, column in run.series.items() if column.role is None}
+    if {"train", "eval"} <= alone.keys() and max(np.abs(alone[of].value).max() for of in ("train", "eval")) <= 1:
+        yield alone["train"], alone["eval"]
+    for quantity in _OF_ONE_SCORE:
+        ours, theirs = (whole_column(run, quantity, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
+        if ours is not None and theirs is not None:
+            yield replace(ours, value=as_shares(ours.value)), replace(theirs, value=as_shares(theirs.value))
+
+
+def groups_shared(run: Run) -> Facts:
+    """Yield that training and evaluation have more groups of rows together than there are: some are in both."""
+    for group in GROUPS:
+        every, train, evaluated = (run.setting(f"{of}_{group}") for of in ("all", "train", "eval"))
+        if every and train and evaluated and max(train, evaluated) <= every and train + evaluated > every:
+            yield derived_fact(
+                "groups_shared",
+                f"Training has rows of {figure(train)} {group} and evaluation of {figure(evaluated)}, of {figure(every)} "
+                f"in all: {figure(train + evaluated - every)} or more are in both. What is known of a group by its other "
+                "rows is scored as if it were foreseen.",
+                {"train": train, "eval": evaluated, "all": every},
+            )
 
 
 def part_never_learns(run: Run) -> Facts:

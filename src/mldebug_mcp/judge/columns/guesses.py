@@ -663,6 +663,8 @@ MIN_OVERSURE_LOSS_RATIO = 1.3
 within it."""
 SURER_AS_LOADED = 1.06
 """... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
+MIN_OVERSURE_AS_LOADED = 1.2
+"""The same from which on no new layer explains it. Chosen: by hand."""
 
 
 @given_loss(not_of=NOT_BY_LOSS)
@@ -690,7 +692,7 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
         else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield derived_fact(
-        "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_LOSS_RATIO * uniform else "surer_than_guess",
+        "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_AS_LOADED * uniform else "surer_than_guess",
         f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
         f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
         "sure of wrong tokens is given other ids for them than those it learnt.",
@@ -749,10 +751,7 @@ def scored_apart(run: Run, losses: Losses) -> Facts:
         return
     for series in run.series.values():
         other = series.finite
-        if len(other) < LEAST_PAIRS or other.name in ("loss", "eval_loss"):
-            continue
-        pieces = pieces_of(named(series))
-        if _OF_A_SCORER.isdisjoint(pieces) or any(piece in PHASES for piece in pieces):
+        if len(other) < LEAST_PAIRS or not _is_of_scorer(other):
             continue
         steps, evaluated, scored = at_common_steps(losses[1], other)
         if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
@@ -768,6 +767,38 @@ def scored_apart(run: Run, losses: Losses) -> Facts:
             "training and its evaluation learn is something else than what this score asks for.",
             {"scored": scored[-1], "evaluated": evaluated[-1]},
             at=steps[-1],
+        )
+
+
+def _is_of_scorer(series: Series) -> bool:
+    """Say whether a column is a score of text by another program: it names no set."""
+    pieces = pieces_of(named(series))
+    is_own = series.name in ("loss", "eval_loss") or any(piece in PHASES for piece in pieces)
+    return not is_own and not _OF_A_SCORER.isdisjoint(pieces)
+
+
+ABOVE_AT_END = 1.4
+"""Times the last held-out loss from which on another score of it is far above. Chosen: other rows cost less."""
+LEFT_OF_GUESS = 0.75
+"""Share of the loss of a uniform guess that a held-out loss has at most where much is learnt. Chosen."""
+
+
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def scored_apart_at_end(run: Run, losses: Losses) -> Facts:
+    """Yield that a score of text behind the last evaluation is far above the held-out loss, and nearer to a guess."""
+    guess = uniform_loss(run) if run.facts.tokens else None
+    last, step = float(losses[1].value[-1]), losses[1].step[-1]
+    for series in run.series.values() if guess and 0 < last <= LEFT_OF_GUESS * guess else ():
+        once = series.finite
+        if len(once) != 1 or once.step[0] < step or not _is_of_scorer(once) or once.value[0] < ABOVE_AT_END * last:
+            continue
+        yield derived_fact(
+            "scored_apart_at_end",
+            f"{named(series)} is {figure(once.value[0])} behind the last evaluation, where {named(losses[1])} is "
+            f"{figure(last)}. Text of one kind has one loss by the same weights. So training and its evaluation learn "
+            "something else than what this score asks for, or it reads the text otherwise.",
+            {"scored": once.value[0], "evaluated": last},
+            at=once.step[0],
         )
 
 

@@ -665,18 +665,24 @@ def source_mirrored(run: Run) -> Facts:
             groups.setdefault(tuple(series.step.tolist()), []).append(series)
     for shares in groups.values() if run.kind not in POLICIES else ():
         for wrong in shares:
+            low = median(tail(wrong))
             others = [
                 series for series in shares
                 if series is not wrong and np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN
             ]  # fmt: skip
-            low, right = median(tail(wrong)), [median(tail(series)) for series in others]
+            turns = run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT
+            if turns and not others:
+                last = pieces_of(wrong.name)[-1]
+                others = [series for series in shares if series is not wrong and pieces_of(series.name)[-1] == last]
+            right = [median(tail(series)) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
                 continue
+            how = f"it was {figure(wrong.value[0])} at first" if turns else f"in each of {len(wrong)} records it is what these lack of one"
             yield derived_fact(
                 "source_mirrored",
                 f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
-                f"{figure(right[0])} and {figure(right[1])}; in each of {len(wrong)} records it is what these lack "
-                "of one. Answers that are right as often, and labels the other way round, look so.",
+                f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
+                "other way round, look so.",
                 {"low": low, "high": right[0]},
                 at=wrong.step[0],
             )

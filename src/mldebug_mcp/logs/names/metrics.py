@@ -412,6 +412,11 @@ def phase_alone(name: str) -> str:
     return "eval" if word == "held" else PHASES.get(word, "")
 
 
+def side_of(name: str) -> str:
+    """Return the phase that is all a name says next to that of the other side: `fit` next to `held` is "train"."""
+    return "train" if name.lower() in ("fit", "fitted", "seen") else phase_alone(name)
+
+
 def is_phase_alone(name: str) -> bool:
     """Say whether a name says a phase and nothing else: "trn", "held out", "fresh"."""
     return phase_alone(name) != ""

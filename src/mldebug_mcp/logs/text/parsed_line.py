@@ -144,7 +144,7 @@ _ONE_BELOW = regex(
 )
 """An indented line of one name and its number with decimals: "     greedy x64: 97.5"."""
 _ROW_OF_SETS = regex(
-    rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}{NUMBER}"
+    rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}(?<!\w){NUMBER}"
     r"\s{0,3}(?:[,;|/]\s{0,3})?+){1,40}+(?:\([^()]{1,80}\))?\s*",
     re.IGNORECASE,
 )
