@@ -499,7 +499,9 @@ def layers_shrink(run: Run) -> Facts:
 
 
 _OF_FIRING = frozenset({"nonzero", "active", "alive", "firing", "fires", "fired"})
-_OF_SILENCE = frozenset({"dead", "zero", "zeros", "sparsity", "inactive", "saturated", "grad", "gradient", "importance"})
+_OF_SILENCE = frozenset(
+    {"dead", "zero", "zeros", "sparsity", "inactive", "saturated", "grad", "gradient", "importance"}
+)
 """Words of a list in which zero is what a sound layer has."""
 
 
@@ -519,9 +521,9 @@ def layer_gives_nothing(run: Run) -> Facts:
         if silent and firing:
             yield derived_fact(
                 "layer_gives_nothing",
-                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in all "
-                f"{len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of that "
-                "layer fires for any row, so that no gradient gets through it.",
+                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in "
+                f"all {len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of "
+                "that layer fires for any row, so that no gradient gets through it.",
                 {"layers": len(silent)},
                 at=silent[0].step[0],
             )
@@ -698,9 +700,9 @@ def groups_shared(run: Run) -> Facts:
         if every and train and evaluated and max(train, evaluated) <= every and train + evaluated > every:
             yield derived_fact(
                 "groups_shared",
-                f"Training has rows of {figure(train)} {group} and evaluation of {figure(evaluated)}, of {figure(every)} "
-                f"in all: {figure(train + evaluated - every)} or more are in both. What is known of a group by its other "
-                "rows is scored as if it were foreseen.",
+                f"Training has rows of {figure(train)} {group} and evaluation of {figure(evaluated)}, of "
+                f"{figure(every)} in all: {figure(train + evaluated - every)} or more are in both. What is known of a "
+                "group by its other rows is scored as if it were foreseen.",
                 {"train": train, "eval": evaluated, "all": every},
             )
 
@@ -734,6 +736,39 @@ def part_never_learns(run: Run) -> Facts:
 
 
 _LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
+_PREDICTS_NOISE = regex(
+    r"\b(?:eps|epsilon|noise)[ _-](?:net|pred|prediction|model)|(?:pred|predicts?|prediction|target|objective|"
+    r"parametri[sz]ation)(?:[ _]type)?\b.{0,12}\b(?:eps|epsilon|noise)\b",
+    re.IGNORECASE,
+    needs=("eps", "noise"),
+)
+"""A setting by which a denoiser foresees the noise."""
+_OF_NOISE_LEVEL = frozenset({"t", "timestep", "timesteps", "sigma", "noise"})
+HARDER_AT_END = 4.0
+"""Times the loss at the least noise that the one at the most noise has. Chosen: of noise it is the other way round."""
+
+
+def loss_by_noise_backwards(run: Run) -> Facts:
+    """Yield that a denoiser is to foresee the noise, and its loss rises from the least noise to the most."""
+    stated = [setting for setting in run.settings.values() if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
+    lists: dict[str, list[Series]] = {}
+    for series, words in _long(run) if stated else ():
+        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0:
+            lists.setdefault(_NUMBER_AT_END.sub("", words), []).append(series)
+    for levels in lists.values():
+        late = [median(tail(series)) for series in levels]
+        if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
+            yield derived_fact(
+                "loss_by_noise_backwards",
+                f"{stated[0].key} is {stated[0].value}, and {named(levels[0])} to {named(levels[-1])} are "
+                f"{', '.join(map(figure, late))}: the loss rises with the noise. Noise is hardest to foresee where "
+                "there is least of it. A loss that rises is one of clean data, or levels are counted the other way.",
+                {"first": late[0], "last": late[-1]},
+                at=levels[0].step[0],
+            )
+
+
+_NUMBER_AT_END = regex(r"_?\d+$")
 _TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdout", "real", "actual", "external"})
 """Words of a reward that is not the trained one."""
 

@@ -452,8 +452,8 @@ def both_sides_count(run: Run) -> Facts:
         if len(steps) >= LEAST_PAIRS and np.all(counted_there >= NEARLY_ALL * all_there):
             yield derived_fact(
                 "both_sides_count",
-                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts have "
-                f"{figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
+                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts "
+                f"have {figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
                 f"{percent(share)} of them would.",
                 {"share": counted_there[-1] / all_there[-1], "answers": share},
                 at=steps[0],
@@ -779,7 +779,7 @@ def _is_of_scorer(series: Series) -> bool:
 
 ABOVE_AT_END = 1.4
 """Times the last held-out loss from which on another score of it is far above. Chosen: other rows cost less."""
-LEFT_OF_GUESS = 0.75
+FAR_BELOW_GUESS = 0.75
 """Share of the loss of a uniform guess that a held-out loss has at most where much is learnt. Chosen."""
 
 
@@ -788,7 +788,7 @@ def scored_apart_at_end(run: Run, losses: Losses) -> Facts:
     """Yield that a score of text behind the last evaluation is far above the held-out loss, and nearer to a guess."""
     guess = uniform_loss(run) if run.facts.tokens else None
     last, step = float(losses[1].value[-1]), losses[1].step[-1]
-    for series in run.series.values() if guess and 0 < last <= LEFT_OF_GUESS * guess else ():
+    for series in run.series.values() if guess and 0 < last <= FAR_BELOW_GUESS * guess else ():
         once = series.finite
         if len(once) != 1 or once.step[0] < step or not _is_of_scorer(once) or once.value[0] < ABOVE_AT_END * last:
             continue
@@ -871,7 +871,7 @@ CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
 FEW_UNITS = 8.0
 """Units of a model of tokens up to which it is narrow. Chosen: logits of so few directions order no vocabulary."""
-LEFT_OF_GUESS = (0.3, 0.95)
+LEARNT_OF_GUESS = (0.3, 0.95)
 """Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
 
 
@@ -887,7 +887,7 @@ def narrow_layer(run: Run, loss: Series) -> Facts:
     if not widths or not classes or uniform is None:
         return
     narrowest, left = min(widths), median(tail(loss)) / uniform
-    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
+    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
         return
     if tokens and narrowest > FEW_UNITS:
         return

@@ -677,7 +677,11 @@ def source_mirrored(run: Run) -> Facts:
             right = [median(tail(series)) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
                 continue
-            how = f"it was {figure(wrong.value[0])} at first" if turns else f"in each of {len(wrong)} records it is what these lack of one"
+            how = (
+                f"it was {figure(wrong.value[0])} at first"
+                if turns
+                else f"in each of {len(wrong)} records it is what these lack of one"
+            )
             yield derived_fact(
                 "source_mirrored",
                 f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
@@ -725,9 +729,9 @@ def values_run_off(run: Run) -> Facts:
         least = RUNS_OFF * max(first, 1.0) if reward is None else max(beyond_most, TIMES_GROWN * first)
         if last < least or monotone(sample(value)) < MOSTLY_RIGHT:
             continue
-        beyond = (
-            "" if reward is None else f", while {named(reward)} is {figure(most)} at the most{' over the later half' if is_of_episodes else ''}. No return is so large"
-        )
+        when = " over the later half" if is_of_episodes else ""
+        beyond = "" if reward is None else f", while {named(reward)} is {figure(most)} at the most{when}"
+        beyond += ". No return is so large" if beyond else ""
         yield derived_fact(
             "values_run_off",
             f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "

@@ -764,9 +764,9 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
 
 
 def _moves_far(norm: Series, still: Series) -> bool:
-    """Say whether a norm moves by a share that no rounding makes, or that the last digit of one that stays would show."""
-    share, level = abs(float(norm.value[-1] / norm.value[0]) - 1), float(still.value[0])
-    digits = max(_last_digit([level]) / level, _last_digit([float(norm.value[0])]) / float(norm.value[0])) if level else 1
+    """Say whether a norm moves by a share that no rounding makes, or that the digits of one that stays would show."""
+    share, sizes = abs(float(norm.value[-1] / norm.value[0]) - 1), [float(norm.value[0]), float(still.value[0])]
+    digits = max(_last_digit([size]) / size for size in sizes) if min(sizes) > 0 else 1.0
     return share > MIN_NORM_MOVE_SHARE or share >= FAR_BEYOND * digits
 
 
@@ -1148,7 +1148,9 @@ def _precision_setting(run: Run) -> str:
 def _weights_in_half(run: Run) -> str:
     """Return the half-precision format in which settings say that weights are kept; "" where they do not."""
     pure = run.facts.precision if any(word in _precision_setting(run) for word in _PURE) else None
-    of_weights = [kept for key, kept in formats_kept_in(run.settings) if not _WORDS_OF_WEIGHTS.isdisjoint(pieces_of(key))]
+    of_weights = [
+        kept for key, kept in formats_kept_in(run.settings) if not _WORDS_OF_WEIGHTS.isdisjoint(pieces_of(key))
+    ]
     return next((kept for kept in (pure, *of_weights) if kept in SPACING), "")
 
 

@@ -314,7 +314,9 @@ _OF_RANKS = frozenset(
 """Words of a list that has a value for each of the processes that train together."""
 _SHARES = regex(r"(?:^|[/_.])(?:frac(?:tion)?|share|sparsity)s?(?:$|[/_.])", re.IGNORECASE)
 """What lists are called that have a share for each layer."""
-_OF_LAYERS = frozenset({"act", "acts", "activation", "activations", "nonzero", "active", "alive", "dead", "layer", "layers"})
+_OF_LAYERS = frozenset(
+    {"act", "acts", "activation", "activations", "nonzero", "active", "alive", "dead", "layer", "layers"}
+)
 _NORMS_OF_LAYERS = frozenset({Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM})
 """Words and quantities of lists that have a number for each layer: `act_mean`, `grad_norm`."""
 MAX_SINGLES = 200

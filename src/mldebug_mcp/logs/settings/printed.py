@@ -862,7 +862,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
 
 
 def _groups_in_prose(line: str) -> dict[str, object]:
-    """Return how many patients, users or other groups of rows a line counts, of a set or in all, by part of the line."""
+    """Return how many patients, users or other groups of rows a line counts, of a set or in all."""
     found: dict[str, object] = {}
     for part in _PARTS_OF_LINE.split(line):
         group = _GROUPS_IN_PROSE.search(part)

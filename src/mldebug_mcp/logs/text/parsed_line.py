@@ -96,7 +96,8 @@ _LABEL = regex(
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
 _ROW_LABEL = regex(
     r"\s{2,}(?P<words>[A-Za-z][\w./+-]{0,30}(?: [\w-]{1,20}){0,2}(?=  )|[A-Za-z][\w./-]{0,30}[@*][\w*]{0,10})"
-    r"\s{1,8}(?=(?P<next>[A-Za-z][\w|@./-]{0,30})(?: [A-Za-z]\w{0,20})?\s{0,3}[:=]?\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b))",
+    r"\s{1,8}(?=(?P<next>[A-Za-z][\w|@./-]{0,30})(?: [A-Za-z]\w{0,20})?"
+    r"\s{0,3}[:=]?\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b))",
     re.IGNORECASE,
 )
 """What begins an indented row of a list, by itself: "  text tower   norm 5.71  grad_norm 2.57"."""
