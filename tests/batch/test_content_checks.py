@@ -183,6 +183,14 @@ def test_inputs_on_another_scale_are_seen(inspect: Inspect) -> None:
     assert inspect({"inputs_embeds": images(0.02, 0), "labels": labels}) == {}
 
 
+def test_rows_that_are_sorted_by_class_are_remarked(inspect: Inspect) -> None:
+    rows = np.random.default_rng(0).normal(size=(90, 6)).tolist()
+    assert inspect({"x": rows, "y": sorted([0, 1, 2] * 30)}) == {"classes_sorted": "info"}
+    assert inspect({"x": rows, "y": [0, 1, 2] * 30}) == {}
+    assert inspect({"x": rows, "y": [0, *sorted([0, 1, 2] * 30)[:-1]][::-1]}) == {"classes_sorted": "info"}
+    assert inspect({"x": rows, "y": [*sorted([0, 1, 2] * 29), 0, 1, 2]}) == {}
+
+
 def test_class_labels_outside_the_classes_are_seen(inspect: Inspect) -> None:
     batch = {"input_ids": [[5, 6, 7 + row] for row in range(8)], "labels": [0, 1, 2, 0, 1, 2, 0, 1]}
     assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
@@ -374,6 +382,37 @@ def test_features_on_any_other_scale_are_seen_under_the_usual_names(inspect: Ins
     assert inspect({name: rows.tolist(), "y": [0, 1] * 32}) == {}
     for wrong in (rows + 100, rows * 500, rows * 1e-5):
         assert inspect({name: wrong.tolist(), "y": [0, 1] * 32}) == {"input_not_normalized": "warning"}
+
+
+def test_windows_that_hold_their_own_target_are_seen(tmp_path: Path) -> None:
+    series = np.random.default_rng(0).normal(size=300)
+    windows = np.lib.stride_tricks.sliding_window_view(series[:-1], 24)
+    for shift, expected in ((-1, ["X[:, 23, 0] and y hold the same values in all rows"]), (0, [])):
+        targets = series[24 + shift : 24 + shift + len(windows)]
+        np.savez(tmp_path / "windows.npz", X=windows[..., None], y=targets)
+        assert [one.summary for one in inspect_batch(tmp_path / "windows.npz").findings] == expected
+    np.savez(tmp_path / "windows.npz", X=windows[..., None], y=windows)
+    assert inspect_batch(tmp_path / "windows.npz").findings == []
+
+
+def test_windows_of_a_series_in_its_own_unit_are_remarked(inspect: Inspect) -> None:
+    windows = np.random.default_rng(0).normal(20, 4, (64, 12, 2))
+    targets = np.linspace(0, 1, 64).tolist()
+    assert inspect({"X": windows.tolist(), "y": targets}) == {"input_not_normalized": "info"}
+    assert inspect({"X": (windows * 40).tolist(), "y": targets}) == {"input_not_normalized": "warning"}
+
+
+def test_images_left_as_bytes_among_scaled_ones_are_named(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.float32)
+    mixed, dark = pixels / 255, pixels.copy()
+    mixed[[3, 17]] *= 255
+    dark[5] = pixels[5] // 64
+    found = []
+    for name, held in (("mixed", mixed), ("dark", dark), ("scaled", pixels / 255)):
+        np.savez(tmp_path / f"{name}.npz", images=held, labels=np.arange(40) % 4)
+        found += [(one.summary, one.rows) for one in inspect_batch(tmp_path / f"{name}.npz").findings]
+    assert found[0] == ("images reaches 255 in 2 of 40 images, and 1 in the others", [3, 17])
+    assert not any("in the others" in summary for summary, _ in found[1:])
 
 
 def test_images_stored_as_bytes_are_only_remarked(tmp_path: Path) -> None:

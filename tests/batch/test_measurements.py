@@ -53,6 +53,41 @@ def test_a_copy_of_another_column_is_seen_whatever_it_is_called(tmp_path: Path) 
     assert findings(columns | {"left_us": moved}, tmp_path) == {}
 
 
+@pytest.mark.parametrize("empty", [0, ""])
+def test_a_column_that_is_filled_in_after_the_target_is_seen(empty: object, tmp_path: Path) -> None:
+    columns = table()
+    days = [3 + row % 9 if left else empty for row, left in enumerate(columns["churn"])]
+    assert findings({"offer_days": days} | columns, tmp_path) == {"equal_columns": "warning"}
+    others: dict[str, list[object]] = {
+        "has_offer": [int(bool(day)) for day in days],
+        "price": [row * 1.5 for row in range(200)],
+    }
+    assert findings({"offer_days": days} | others, tmp_path) == {}
+    days[columns["churn"].index(0)] = 5
+    assert findings({"offer_days": days} | columns, tmp_path) == {}
+
+
+def test_rows_whose_time_goes_back_within_a_series_are_seen(tmp_path: Path) -> None:
+    days = [f"2024-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(100)]
+    load = [row * 0.5 % 17.25 + row % 3 for row in range(1000)]
+
+    def series(*moved: int) -> dict[str, Sequence[object]]:
+        orders = [[*days[40:60], *days[:40], *days[60:]] if meter in moved else days for meter in range(10)]
+        meters = [f"m{row // 100}" for row in range(1000)]
+        return {"meter": meters, "date": [day for order in orders for day in order], "load": load}
+
+    assert findings(series(), tmp_path) == {}
+    assert findings(series(7), tmp_path) == {"time_out_of_order": "warning"}
+    assert findings({name: column for name, column in series(7).items() if name != "meter"}, tmp_path) == {}
+    alone: dict[str, Sequence[object]] = {
+        "date": [*days[40:60], *days[:40], *days[60:]],
+        "load": load[:100],
+        "wind": load[200:300],
+    }
+    assert findings(alone, tmp_path) == {"time_out_of_order": "info"}
+    assert findings(alone | {"date": random.Random(0).sample(days, 100)}, tmp_path) == {}
+
+
 def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mldebug_mcp.batch.formats.tables.CSV_CHARACTERS", 300)
     columns = table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,20 @@ def test_labels_at_other_places_than_the_loss_takes_them_from_are_reported(
     right = 0 if kind == "labels" else 1
     checks = [check for check in found(inspect_batch(tmp_path / "batch.npz")) if check != "document_end_missing"]
     assert checks == ([] if shift == right else ["labels_shifted"])
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_window_that_begins_with_the_end_of_a_document_is_not_padded(padded: bool, tmp_path: Path) -> None:
+    ids, labels = windows(1)
+    ids, labels = ids[:16].copy(), labels[:16].copy()
+    ids[3, 0] = END
+    if padded:
+        ids[5, :9], labels[5, :9] = END, END
+    np.savez(tmp_path / "batch.npz", x=ids, y=labels)
+    settings = {"model_type": "gpt2", "vocab_size": 50_000, "eos_token_id": END, "pad_token_id": END}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    answer = inspect_batch(tmp_path / "batch.npz", model=tmp_path / "config.json")
+    assert ("padding_not_masked" in found(answer)) == padded
 
 
 def test_a_loss_mask_of_zeros_is_one_finding(tmp_path: Path) -> None:

@@ -95,6 +95,31 @@ def test_repeats_long_rows_and_leaks_are_seen(inspect: Inspect, tmp_path: Path) 
     assert [one.check for one in answer.findings] == ["split_leakage"]
 
 
+def test_rows_that_differ_in_case_and_spaces_are_nearly_the_same(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Say {n}.", "completion": sentence(n * n, 90)} for n in range(30)]
+    respelt = [{name: "  " + text.upper().replace(" ", "\n") for name, text in row.items()} for row in rows[:6]]
+    others = [{"prompt": f"Say {n}.", "completion": sentence(n * n, 90)[::-1]} for n in range(30)]
+    paths = [tmp_path / name for name in ("train.json", "eval.json", "other.json")]
+    for path, held in zip(paths, (rows, respelt, others), strict=True):
+        path.write_text(json.dumps(held))
+    leaks = [inspect_batch(paths[0], against=path).leakage for path in paths[1:]]
+    assert [(leak.exact, leak.near) for leak in leaks if leak is not None] == [(0, 6), (0, 0)]
+
+
+def test_a_median_between_two_lengths_is_their_mean(tmp_path: Path) -> None:
+    rows = [{"input_ids": list(range(5, 5 + length))} for length in (30, 31, 32, 33, 34, 35, 905, 31)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    answer = inspect_batch(tmp_path / "rows.json")
+    assert answer.batch.lengths.median == 32.5
+    assert "the median is 32.5" in next(one.summary for one in answer.findings if one.check == "length_outlier")
+
+
+def test_a_long_row_that_fills_no_memory_is_remarked(inspect: Inspect) -> None:
+    rows = [{"input_ids": list(range(5, 45 + row % 3))} for row in range(16)]
+    for length, severity in ((400, "info"), (900, "warning")):
+        assert inspect([*rows, {"input_ids": list(range(5, 5 + length))}])["length_outlier"] == severity
+
+
 def test_equal_and_exchanged_pairs_are_seen(inspect: Inspect) -> None:
     rows = pairs()
     rows[4]["rejected"] = rows[4]["chosen"]

@@ -174,6 +174,16 @@ def test_packing_needs_positions_that_restart(family: str, inspect: Inspect) -> 
     assert not {"packing_without_position_reset", "position_ids_wrong", "missing_eos"} & right.keys()
 
 
+@pytest.mark.parametrize(("positions", "severity"), [(False, "warning"), (True, None)])
+def test_positions_restart_where_the_bounds_of_documents_say(
+    positions: bool, severity: str | None, inspect: Inspect
+) -> None:
+    made = Maker("chatml")
+    bounds = np.cumsum([0, *(len(row["input_ids"]) for row in made.rows())])
+    batch = packed(made, positions) | {"cu_seqlens": bounds.tolist()}
+    assert inspect(batch, made.tokenizer, "sft").get("position_ids_wrong") == severity
+
+
 @pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "phi3", "own"])
 def test_turns_of_one_conversation_are_not_packed(family: str, inspect: Inspect) -> None:
     made = Maker(family)
@@ -325,6 +335,20 @@ def test_ids_of_another_kind_of_tokenizer_are_seen_and_its_own_are_left_alone(
     found = {one.check for one in inspect_batch(file, tmp_path / "mine").findings}
 
     assert ("tokenizer_mismatch" in found) == (source != kind)
+
+
+def test_a_label_that_copies_its_token_is_not_counted_again(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 100}))
+    counts = []
+    for labels in ([1, 501, 500, 7], [-100, 501, 500, 7], [1, 500, 7, 600]):
+        rows = {"input_ids": [[1, 2, 3, 4], [1, 501, 500, 7]], "labels": [[1, 2, 3, 4], labels]}
+        (tmp_path / "batch.json").write_text(json.dumps(rows))
+        answer = inspect_batch(tmp_path / "batch.json", model=tmp_path / "config.json", purpose="sft")
+        counts += [one.values["count"] for one in answer.findings if one.check == "token_id_out_of_range"]
+    np.save(tmp_path / "stream.npy", np.array([*range(63), 500] * 32, np.uint16))
+    stream = inspect_batch(tmp_path / "stream.npy", model=tmp_path / "config.json")
+    counts += [one.values["count"] for one in stream.findings if one.check == "token_id_out_of_range"]
+    assert counts == [2, 2, 4, 32]
 
 
 @pytest.mark.parametrize(("ids", "words"), [([1, 2, 500], "1 id or label in"), ([1, 501, 500], "2 ids or labels in")])

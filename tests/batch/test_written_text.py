@@ -133,3 +133,17 @@ def test_rollouts_whose_advantages_are_all_zero_are_seen(inspect: Inspect) -> No
     assert inspect(rollouts(0.0)) == {"advantages_zero": "error"}
     assert inspect(rollouts(0.5)) == {}
     assert inspect(rollouts(0.5, reward=float("nan"))) == {"nonfinite_values": "error"}
+
+
+@pytest.mark.parametrize(("reward", "severity"), [(0.0, "error"), (-1.0, "error"), (1.0, None)])
+def test_rollouts_of_which_none_is_rewarded_are_seen(reward: float, severity: str | None, inspect: Inspect) -> None:
+    rows = [{"prompt": sentence(n // 8), "completion": f"{n} {sentence(n + 9)}", "reward": reward} for n in range(64)]
+    assert inspect(rows).get("advantages_zero") == severity
+    assert inspect([*rows[:-1], rows[-1] | {"reward": 0.5}]).get("advantages_zero") is None
+    assert inspect(rows[:8]).get("advantages_zero") is None
+
+
+def test_rollouts_that_come_out_alike_are_remarked(inspect: Inspect) -> None:
+    rows = [{"prompt": sentence(n // 8), "completion": sentence(n // 2 + 9)} for n in range(64)]
+    assert inspect(rows)["duplicate_rows"] == "warning"
+    assert inspect([row | {"reward": float(n % 2)} for n, row in enumerate(rows)])["duplicate_rows"] == "info"

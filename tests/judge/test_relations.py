@@ -673,3 +673,119 @@ def test_what_clipping_leaves_is_the_bound_where_both_norms_are_logged(
     assert ("steps_of_one_length" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "clip_too_tight") is stated
     assert "steps_of_one_length" not in facts(diagnosed(columns, optim="adamw", learning_rate=0.1))
+
+
+def by_step(columns: dict[str, Any], first: int, last: int, every: int = 1) -> RunDiagnosis:
+    return diagnose_run([
+        {"step": step} | {name: value(step) for name, value in columns.items()}
+        for step in range(first, last + 1, every)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("zeros", "stated"), [(3, "batches_of_one_row"), (1, "last_batch_of_one_row"), (0, "")])
+def test_losses_of_exactly_zero_at_the_end_of_each_pass_are_of_batches_with_nothing_to_compare(
+    zeros: int, stated: str
+) -> None:
+    length = 8 if zeros != 1 else 16
+
+    def of_pass(value: Any) -> Any:
+        return lambda step: 0.0 if zeros and (step - 1) % length >= length - zeros else value(step)
+
+    columns: dict[str, Any] = {
+        "loss": of_pass(falling(3.0, 1.0, 40)),
+        "grad_norm": of_pass(lambda step: 0.9 + 0.1 * float(NOISE[step])),
+        "epoch": lambda step: round(step / length, 3),
+    }
+    answer = by_step(columns, 1, 10 * length)
+    assert [fact for fact in facts(answer) if fact.endswith("_of_one_row")] == [stated] * bool(stated)
+    assert not {"one_jump_a_pass", "recurs_with_period"} & {*facts(answer)}
+    assert answer.hypotheses[0].cause == ("batch_too_small" if zeros == 3 else "healthy")
+    if stated:
+        assert f"in {10 * zeros} of {10 * length} records" in facts(answer)[stated]
+
+
+def test_zeros_in_the_midst_of_passes_are_no_last_batches() -> None:
+    columns: dict[str, Any] = {
+        "loss": lambda step: 0.0 if step % 8 == 3 else falling(3.0, 1.0, 40)(step),
+        "epoch": lambda step: round(step / 8, 3),
+    }
+    assert not any(fact.endswith("_of_one_row") for fact in facts(by_step(columns, 1, 80)))
+
+
+@pytest.mark.parametrize(("rate", "stated", "cause"), [
+    (1e-6, "start_thrown_away_at_low_rate", "bad_init"), (1e-2, "start_thrown_away", "lr_too_high"),
+])  # fmt: skip
+def test_a_loss_that_is_best_in_its_very_first_record_is_a_start_that_was_thrown_away(
+    rate: float, stated: str, cause: str
+) -> None:
+    columns: dict[str, Any] = {
+        "loss": lambda step: 0.0132 if step == 0 else 5.92 + 0.02 * float(NOISE[step]), "lr": still(rate),
+    }  # fmt: skip
+    answer = by_step(columns, 0, 59)
+    assert "0.0132 in its first record" in facts(answer)[stated]
+    assert answer.hypotheses[0].cause == cause
+    assert "loss_plateau" not in {finding.symptom for finding in answer.findings if finding.state == "present"}
+
+
+def test_a_score_that_is_best_in_its_very_first_record_is_of_such_a_start_too() -> None:
+    answer = by_step({"val_acc": lambda step: 0.92 if step == 0 else 0.1 + 0.002 * float(NOISE[step])}, 0, 19)
+    assert "val_acc is 0.92 in its first record" in facts(answer)["start_thrown_away"]
+    assert answer.hypotheses[0].cause != "healthy"
+
+
+@pytest.mark.parametrize("loss", [
+    lambda step: 0.0 if step == 0 else 5.92 + 0.02 * float(NOISE[step]),  # not measured before training
+    lambda step: 2.5 if step == 0 else 5.92 * math.exp(-step / 20) + 0.01,  # comes back
+    lambda step: 2.5 * (1 + step / 2),  # climbs away
+])  # fmt: skip
+def test_a_first_loss_that_is_not_measured_or_comes_back_or_is_left_slowly_is_no_lost_start(loss: Any) -> None:
+    assert not any(fact.startswith("start_thrown_away") for fact in facts(by_step({"loss": loss}, 0, 59)))
+
+
+def test_a_first_loss_of_one_step_before_sums_over_ten_is_no_lost_start() -> None:
+    summed = {"loss": lambda step: (1 if step == 1 else 10) * (2.0 + 0.05 * float(NOISE[step]))}
+    records = [{"step": step, "loss": summed["loss"](step)} for step in (1, *range(10, 400, 10))]
+    assert not any(fact.startswith("start_thrown_away") for fact in facts(diagnose_run(records)))
+
+
+def evaluated_as(evaluation: Any) -> RunDiagnosis:
+    training = {"train_loss": lambda step: 2 * 0.995**step + 0.1 + 0.006 * float(NOISE[step])}
+    return by_step({**training, "val_loss": evaluation}, 20, 980, 20)
+
+
+@pytest.mark.parametrize(("evaluation", "stated", "cause"), [
+    (lambda step: (2.3 if step < 400 else max(0.12, 2.3 * 0.99 ** (step - 400))) + 0.006 * float(NOISE[-step]),
+     "evaluation_follows_late", "eval_mode_bug"),
+    (lambda step: 2.3 + 0.006 * float(NOISE[-step]), "evaluation_stands_still", None),
+    (still(2.3026), "evaluation_loss_frozen", "metric_bug"),
+    (lambda step: 2 * 0.995**step + 0.15 + 0.006 * float(NOISE[-step]), "", "healthy"),
+    (lambda step: 2.3 + 0.0008 * step, "", "overfitting"),
+])  # fmt: skip
+def test_an_evaluation_that_does_not_move_while_training_learns_is_not_healthy(
+    evaluation: Any, stated: str, cause: str | None
+) -> None:
+    answer = evaluated_as(evaluation)
+    assert [fact for fact in facts(answer) if fact.startswith("evaluation_")] == [stated] * bool(stated)
+    leader = answer.hypotheses[0].cause
+    assert leader == cause if cause is not None else leader != "healthy"
+
+
+@pytest.mark.parametrize(("names", "shown"), [
+    (("train_loss", "valid_loss"), False), (("loss", "val_loss"), True),
+])  # fmt: skip
+def test_an_evaluation_below_the_running_mean_of_fastai_is_no_gap(names: tuple[str, str], shown: bool) -> None:
+    records, mean = [], 0.0
+    for epoch in range(20):
+        loss = 6.5 * 0.65**epoch + 0.05
+        mean = 0.98 * mean + 0.02 * loss
+        values = (mean / (1 - 0.98 ** (epoch + 1)), 0.65 * loss + 0.02)
+        records.append({"epoch": epoch, **dict(zip(names, values, strict=True))})
+    answer = diagnose_run(records)
+    assert ("eval_below_train" in {each.symptom for each in answer.findings if each.state == "present"}) is shown
+    lines = " ".join(line for line in map(str, answer.sheet))
+    assert ("training is a running mean, which lags behind" in lines) is not shown
+
+
+def test_nor_is_one_before_sums_that_fall_by_half() -> None:
+    records = [{"step": step, "loss": 0.25 if step == 0 else 4.8 * 0.996**step} for step in range(0, 220, 20)]
+    assert not any(fact.startswith("start_thrown_away") for fact in facts(diagnose_run(records)))

@@ -227,3 +227,11 @@ def test_records_of_two_kinds_that_count_the_same_steps_keep_them(tmp_path: Path
     late = _episodes_and_updates("step {}, value_loss={}", lambda at: STEPS_OF_UPDATE * at - 100)
     steps = list(points(read(tmp_path, late), "value_loss"))
     assert steps == [STEPS_OF_UPDATE * at - 100 for at in range(1, UPDATES + 1)]
+
+
+@pytest.mark.parametrize(("number", "axis"), [("5", "record"), ("{step}", "step")])
+def test_one_number_in_brackets_of_all_lines_is_no_step(number: str, axis: str, tmp_path: Path) -> None:
+    lines = [f"[  {number.format(step=step)}]  loss {2 / step:.3f} acc {1 - 1 / step:.3f}" for step in range(1, 21)]
+    run = read(tmp_path, "\n".join(lines) + "\n")
+    assert (run.step_name, set(run.series)) == (axis, {"loss", "accuracy"})
+    assert run["loss"].value[:2].tolist() == [2.0, 1.0]

@@ -417,6 +417,23 @@ def test_a_set_that_is_scored_once_at_the_end_is_read_from_notes_and_from_the_lo
     assert ("held_out_sets_disagree" in stated) is True
 
 
+@pytest.mark.parametrize(("text", "is_kept"), [
+    ("".join(f"{at} sec: 1.1{at} GBytes, 9.{at} Gbits/sec\n" for at in range(1, 9)), False),
+    ("".join(f"-rw-r--r-- 1 bob ml {at}024 Nov {at} 12:00 shard_{at}.bin\n" for at in range(1, 9)), False),
+    ("Rows of one site only.\nThe split is random.\nStarted anew after step 40.\n", True),
+    ("12:00:01 WARNING: reader 3 is slow\n12:00:02 reader 3 waits 4 s\n12:00:03 reader 4 waits 5 s\n", True),
+])  # fmt: skip
+def test_a_text_next_to_a_log_is_a_note_only_if_it_is_in_words_or_holds_messages(
+    text: str, is_kept: bool, tmp_path: Path
+) -> None:
+    rows = [f"{at},{2 / at},{2.1 / at}" for at in range(1, 15)]
+    (tmp_path / "train.csv").write_text("\n".join(["epoch,train_loss,valid_loss", *rows, ""]))
+    (tmp_path / "other.txt").write_text(text)
+    run = read_run(tmp_path)
+    assert bool(run.text_lines) is is_kept
+    assert [note for note in run.notes if "other.txt" in note]
+
+
 def test_a_line_that_calls_the_last_result_final_repeats_it(tmp_path: Path) -> None:
     run = read(tmp_path, KERAS + "final validation results: loss 0.9 acc 0.1\n")
     assert not any("results" in name for name in run.series)

@@ -275,6 +275,17 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {180: 11.5, 190: 10.5}, "data_time": {180: 0.125, 190: 0.25}, "step_time": {180: 0.75, 190: 0.5}},
     ),
+    "a wait for the next batch next to a computation": (
+        "step 1: loss=2.5, next() time: 0.5, compute time: 0.25\n"
+        "step 2: loss=2.25, next() time: 0.75, compute time: 0.125\n",
+        "step",
+        {"loss": {1: 2.5, 2: 2.25}, "data_time": {1: 0.5, 2: 0.75}, "compute_time": {1: 0.25, 2: 0.125}},
+    ),
+    "a wait without a computation": (
+        "step 1: loss=2.5, wait: 0.5, reward: 0.25\nstep 2: loss=2.25, wait: 0.75, reward: 0.125\n",
+        "step",
+        {"loss": {1: 2.5, 2: 2.25}, "wait": {1: 0.5, 2: 0.75}, "reward": {1: 0.25, 2: 0.125}},
+    ),
     "two adversaries under two counters": (
         "[0/5][0/100]\tLoss_D: 1.5\tLoss_G: 5.5\tD(x): 0.625\n[1/5][50/100]\tLoss_D: 0.5\tLoss_G: 4.5\tD(x): 0.75\n",
         "step",

@@ -329,7 +329,54 @@ AVERAGED = """
 from diffusers.training_utils import EMAModel
 average = EMAModel(net.parameters(), decay=0.9995, use_ema_warmup=False)  # here
 """
+NEGATIVES = """
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.losses import MultipleNegativesRankingLoss
+args = SentenceTransformerTrainingArguments("out", num_train_epochs=3)  # here
+SentenceTransformerTrainer(net, args, train_dataset=rows, loss=MultipleNegativesRankingLoss(net)).train()
+"""
+PISSA = """
+from peft import LoraConfig, get_peft_model
+from trl import DPOConfig, DPOTrainer
+net = get_peft_model(base, LoraConfig(r=8, init_lora_weights="pissa"))
+trainer = DPOTrainer(net, ref_model=None, args=DPOConfig("out", beta=0.1), train_dataset=rows)  # here
+trainer.train()
+"""
+FTRL = """
+import keras
+net = keras.models.load_model("trained.keras")
+net.compile(keras.optimizers.Ftrl(1e-6), "mse")  # here
+net.fit(x, y, epochs=3)
+"""
+MISSPELT = """
+from pytorch_optimizer import Ranger
+opt = Ranger(net.parameters(), lr=0.02, wieght_decay=0.1)  # here
+"""
+SM3 = """
+import pytorch_optimizer
+opt = pytorch_optimizer.SM3(net.parameters(), lr=0.1, weight_decay=0.5)  # here
+"""
+EQUINOX = """
+import equinox as eqx
+class Net(eqx.Module):
+    def __init__(self, key):
+        self.dropout = eqx.nn.Dropout(0.1)
+def evaluate(net, rows, keys):
+    logits = jax.vmap(net)(rows, keys)  # here
+    return (logits.argmax(1) == labels).mean()
+"""
+BATCH_MODE = """
+import equinox as eqx
+norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, axis_name="batch", mode="batch")  # here
+other = eqx.nn.BatchNorm(3, "batch", mode="ema")
+"""
 CASES = {
+    "repeated_rows_as_negatives": (NEGATIVES, ("=3)", "=3, batch_sampler=BatchSamplers.NO_DUPLICATES)")),
+    "reference_taken_apart": (PISSA, ("None", "base")),
+    "weights_made_of_gradients": (FTRL, ("Ftrl", "Adagrad")),
+    "options_left_out": (MISSPELT, ("wieght", "weight")),
+    "evaluates_in_training_mode": (EQUINOX, ("(net, rows, keys)", "(net, rows, keys, inference=True)")),
+    "running_variance_begins_high": (BATCH_MODE, ('mode="batch"', 'mode="ema"')),
     "means_counted_in_half": (FLOATX, ('backend.set_floatx("', 'config.set_dtype_policy("')),
     "numpy_sums_in_bfloat16": (ADDED, ("(errors))", "(errors, dtype=np.float32))")),
     "checkpointed_statistics": (CHECKPOINTED, ("BatchNorm2d(width)", "BatchNorm2d(width, momentum=0.0513)")),
@@ -396,6 +443,16 @@ for epoch in range(50):
     sched.step(sum(losses) / len(losses))  # here
 """
 HEALTHY = {
+    "a loss that compares the texts of a row": NEGATIVES.replace("MultipleNegativesRankingLoss", "CoSENTLoss"),
+    "an adapter that begins with nothing": PISSA.replace('"pissa"', '"gaussian"'),
+    "a reference that is given by place": PISSA.replace("ref_model=None, args=", "base, "),
+    "FTRL from scratch": FTRL.replace('load_model("trained.keras")', "Sequential(layers)"),
+    "weights that are loaded after training": FTRL.replace('models.load_model("trained.keras")', "Sequential(layers)")
+    + "net.load_weights('best.weights.h5')\n",
+    "an option of its own": MISSPELT.replace("wieght_decay=0.1", "weight_decay_1d=0.1"),
+    "an optimizer of another library": MISSPELT.replace("pytorch_optimizer", "mine"),
+    "an optimizer without a decay that is given none": SM3.replace("=0.5", "=0"),
+    "a layer of Equinox without modes": EQUINOX.replace("Dropout(0.1)", "Linear(8, 8, key=key)"),
     "a type of weights of 32 bits": FLOATX.replace("bfloat16", "float32"),
     "a type of features alone": FLOATX[: FLOATX.index("net =")],
     "an array that is cast before it is added": ADDED.replace("bfloat16)", "bfloat16).astype(np.float32)"),
@@ -448,7 +505,12 @@ HEALTHY = {
 
 @pytest.mark.parametrize(
     ("rule", "text"),
-    [*((rule, text) for rule, (text, _) in CASES.items()), *OTHERS.items(), ("plateau_below_zero", LIKENESS)],
+    [
+        *((rule, text) for rule, (text, _) in CASES.items()),
+        *OTHERS.items(),
+        ("plateau_below_zero", LIKENESS),
+        ("options_left_out", SM3),
+    ],
 )
 def test_the_line_is_found(rule: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / "train.py"

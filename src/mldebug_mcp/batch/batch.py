@@ -279,26 +279,28 @@ def _numbers(column: Column) -> Floats | None:
 
 @dataclass(slots=True)
 class CellCounts:
-    """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows."""
+    """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows.
+
+    `filled` is the sum of a column with 0 where the cell is empty or 0, and 1 elsewhere.
+    """
 
     rows: int = 0
     value: str = ""
     constant: bool = True
     numeric: bool = True
     sum: int = 0
+    filled: int = 0
 
     @classmethod
     def of(cls, column: Column, numbers: Ints) -> CellCounts:
         """Count the cells of one piece; `numbers` are those of its rows."""
         found = _numbers(column)
         array = _keys(column) if found is None else found
-        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _SPLITMIX_INCREMENT) * _MIX
-        mixed ^= mixed >> np.uint64(29)
+        given = array if found is not None else np.array([float(bool(value)) for value in column])  # type: ignore[union-attr]
+        filled = np.where(np.isnan(given) | (given == 0), 0.0, 1.0)
         first = str(column[0]) if len(array) else ""  # type: ignore[index]
         constant = bool(np.all(array == array[:1]))
-        return cls(
-            len(array), first, constant, found is not None, int((mixed * _SPLITMIX_INCREMENT).sum(dtype=np.uint64))
-        )
+        return cls(len(array), first, constant, found is not None, _sum(array, numbers), _sum(filled, numbers))
 
     def merge(self, later: CellCounts) -> None:
         """Add the cells of rows further on in the file."""
@@ -309,6 +311,14 @@ class CellCounts:
         self.numeric &= later.numeric
         self.rows += later.rows
         self.sum = (self.sum + later.sum) % 2**64
+        self.filled = (self.filled + later.filled) % 2**64
+
+
+def _sum(cells: Floats, numbers: Ints) -> int:
+    """Return a sum that depends on each cell and the number of its row."""
+    mixed = (cells.view(np.uint64) + numbers.astype(np.uint64) * _SPLITMIX_INCREMENT) * _MIX
+    mixed ^= mixed >> np.uint64(29)
+    return int((mixed * _SPLITMIX_INCREMENT).sum(dtype=np.uint64))
 
 
 def _keys(column: Column) -> Floats:
@@ -623,6 +633,7 @@ class Batch:
         document_lengths: Tokens of the documents in each row, where a column of that name tells.
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
+        is_rated: Whether rows have a reward or an advantage, as rollouts do.
     """
 
     path: str
@@ -660,6 +671,7 @@ class Batch:
     document_lengths: Ragged | None = None
     stored: str = ""
     corpus: CorpusCounts | None = None
+    is_rated: bool = False
 
     @property
     def rows_are_for(self) -> Purpose:

@@ -554,6 +554,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= len(sides)
     _missing(found)
+    _positions_of_documents(found, sides)
     if mismatch := names.wrong_class_images(table):
         found.problem("schema_mismatch", mismatch, [])
     if context.model.problem_type == MULTI_LABEL and (mismatch := names.whole_marks(table)):
@@ -777,6 +778,22 @@ def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool
         return bool(len(attention.flat)) and int(attention.flat.max()) > 1
     name = find(table.columns, side, "attention")
     return name is not None and depth(table.columns[name]) > 2 and not _is_causal(table.columns[name])
+
+
+def _positions_of_documents(found: _BuildState, sides: Sequence[Sequences]) -> None:
+    """Report positions that run on where a document begins, by the bounds given to attention."""
+    bounds = next((found.table.columns[name] for name in names.DOCUMENT_BOUNDS if name in found.table.columns), None)
+    ends = None if bounds is None else ragged_or_none(bounds)
+    for side in sides if ends is not None else ():
+        if side.positions is None or side.rows != 1 or ends is None or not len(ends.flat) > 2:
+            continue
+        starts = ends.flat[1:-1].astype(np.int64)
+        if int(ends.flat[0]) or int(ends.flat[-1]) != len(side.ids.flat) or bool((np.diff(ends.flat) <= 0).any()):
+            continue
+        on = int((side.positions.flat[starts] == side.positions.flat[starts - 1] + 1).sum())
+        if on:
+            summary = f"position_ids run on at the beginning of {on} of {len(starts) + 1} documents"
+            found.problem("position_ids_wrong", summary, [0])
 
 
 MASKS_LOOKED_AT = 4

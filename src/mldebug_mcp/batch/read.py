@@ -39,14 +39,14 @@ from mldebug_mcp.batch.formats import NOTHING_STATED, Stated, at_prefix, format_
 from mldebug_mcp.batch.formats.files import held_out_note
 from mldebug_mcp.batch.formats.tables import JSON_LINES, MAX_LINE_BYTES, object_in
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, offsets_of
 from mldebug_mcp.batch.text_problems import written_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import counted, figure, shorten
 
 # A sample of a data set: rows spread evenly over it, chosen by a fixed seed, numbered as in the file.
 
@@ -212,6 +212,15 @@ MIN_ROWS_OF_ADVANTAGES = 4
 """Rows from which advantages of zero are no single group's. Chosen by hand."""
 
 
+MIN_ROWS_OF_REWARDS = 32
+"""Rows from which rewards that never vary are no few hard prompts. Chosen: four groups of eight."""
+
+
+def _none_rewarded(rewards: Floats) -> bool:
+    """Return whether all rewards are the same, and not above 0: answers kept for a reward have a greater one."""
+    return bool(rewards[0, 0] <= 0 and (rewards == rewards[0, 0]).all())
+
+
 def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     """Return what the rewards and advantages of a table show, whose first row has the number `first`."""
     found: list[Problem] = []
@@ -223,6 +232,8 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
         flat = values.reshape(len(values), -1)
         if name in ADVANTAGES and len(flat) >= MIN_ROWS_OF_ADVANTAGES and flat.size and not flat.any():
             found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
+        if name == "reward" and len(flat) >= MIN_ROWS_OF_REWARDS and _none_rewarded(flat):
+            found.append(Problem("advantages_zero", f"{name} is {figure(float(flat[0, 0]))} in all {len(flat)} rows"))
         wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
         if len(wrong):
             summary = f"{name} is NaN or Inf in {len(wrong)} row(s)"
@@ -314,7 +325,7 @@ class DataSet:
             yield replace(
                 batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
                 windows=table.stream is not None, tail=table.tail, cut_off=table.cut_off, stored=stored, notes=notes,
-                document_lengths=_document_lengths(table),
+                document_lengths=_document_lengths(table), is_rated=any(name in table.columns for name in REWARDS),
             )  # fmt: skip
             any_rows = True
 

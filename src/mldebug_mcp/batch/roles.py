@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Sequences
 from mldebug_mcp.batch.templates import ASSISTANT, Family, Turn, family_of, turns_in
@@ -132,8 +133,18 @@ class Words:
         """Return the text of each word."""
         return [self._texts.get(number, f" ‹word {number}›") for number in ids]
 
+    def folded(self, numbers: npt.NDArray[np.integer]) -> Ints:
+        """Return numbers that are the same for words that differ in case or in the space before them."""
+        kinds, places = np.unique(numbers, return_inverse=True)
+        texts = (self._texts.get(number) for number in kinds.tolist())
+        found = [
+            number if text is None else _hash(text.strip().casefold())
+            for number, text in zip(kinds.tolist(), texts, strict=True)
+        ]
+        return np.array(found, np.int64)[places]
+
     def _number(self, word: str) -> int:
-        number = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
+        number = _hash(word)
         is_long = len(word) > LONGEST_WORD
         if len(self._texts) < KEPT_WORDS:
             shown = f"{word[:LONGEST_WORD]}…" if is_long else word
@@ -144,6 +155,10 @@ class Words:
 
 
 Encoder = Tokenizer | Words
+
+
+def _hash(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
 
 
 def _words(text: str) -> list[str]:

@@ -251,7 +251,8 @@ class Sequences:
 
     def _real_start(self, edge: Ints, limit: Ints, row: Ints) -> Ints:
         if self.attended is None:
-            return edge
+            # Unless some row begins with a run of it, a row begins there with an end, as cuts of a stream do.
+            return edge if bool(np.any(edge - limit > 2)) else limit
         start = np.clip(self._attended_bounds[0][row], limit, edge)
         return np.where((start == limit) & (edge - limit > 2), edge, start)
 

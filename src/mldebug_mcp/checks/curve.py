@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.arrays import distinct, median, quantile
+from mldebug_mcp.core.arrays import distinct, median, median_gap, quantile
 from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
@@ -364,6 +364,30 @@ def true_at_end(holds: NDArray[np.bool_]) -> int:
 def zeros_at_end(values: Floats) -> int:
     """Return how many values at the end are exactly zero."""
     return true_at_end(values == 0)
+
+
+LEAST_AFTER_START = 10
+"""Records behind the first. Chosen: so many come back from a step that was too large."""
+TIMES_FIRST_RECORD = 3.0
+"""Times its first record that a loss is at least ever after. Chosen: a batch is twice as hard as another."""
+MAX_LATER_RISE_RATIO = 1.5
+"""Times its second record that the level of the next ones is at most. Chosen: what runs away is slower than that."""
+
+
+def leaves_start_at_once(loss: Series) -> bool:
+    """Say whether a loss is by far the lowest in its first record, from the second on far above, and never back.
+
+    Not this where it may be a sum over the steps between two records: the first then is one step alone.
+    """
+    first, later = loss.value[:1], loss.value[1:]
+    if len(later) < LEAST_AFTER_START or not first[0] > 0 or later.min() / TIMES_FIRST_RECORD < first[0]:
+        return False
+    level, steps = median(later[:LEAST_AFTER_START]), median_gap(loss.step)
+    is_sum = any(
+        1 / MAX_LATER_RISE_RATIO <= later_level / first[0] / steps <= MAX_LATER_RISE_RATIO
+        for later_level in (level, later[0])
+    )
+    return level / MAX_LATER_RISE_RATIO <= later[0] and not (steps > 1 and is_sum)
 
 
 def fades_to_zero(values: Floats) -> bool:

@@ -248,6 +248,34 @@ def refuse_sums_of_epochs(run: Run) -> None:
         )
 
 
+_BY_FASTAI = {"loss": "train_loss", "eval_loss": "valid_loss"}
+"""Names in fastai's table of epochs. Its `Recorder` keeps 0.98 of a training loss at each batch (`AvgSmoothLoss`), and
+goes on with it from epoch to epoch. Source: fastai.learner."""
+
+
+def is_running_mean(run: Run) -> bool:
+    """Say whether the training loss is a mean over batches long past, by its name or in fastai's table of epochs."""
+    if "loss" not in run:
+        return False
+    role = run["loss"].role
+    by_name = role is not None and role.statistic == "ema"
+    of_epochs = run.step_name == "epoch" and all(
+        name in run and run[name].logged_as == logged_as for name, logged_as in _BY_FASTAI.items()
+    )
+    # Its times have colons, and are no numbers: those of skorch, which has the same names, stand in a column.
+    of_epochs = of_epochs and all(
+        name == "loss" or series.role is None or series.role.phase == "eval" for name, series in run.series.items()
+    )
+    return by_name or of_epochs
+
+
+def refuse_running_mean(run: Run) -> None:
+    """Raise CannotTell if the training loss may lag behind the model that is evaluated, so that it is above."""
+    if is_running_mean(run):
+        loss = run["loss"].logged_as or "loss"
+        raise CannotTell(f"{loss} may be a running mean over earlier epochs, as fastai logs it: it lags behind")
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Training and evaluation at each evaluation, and where both have come to.

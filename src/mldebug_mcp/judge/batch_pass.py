@@ -12,12 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch import Batch, Sequences
-from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, CellCounts, LengthCounts, Overlap, Totals, arrays_of
+from mldebug_mcp.batch.batch import (
+    MAX_PROBLEM_ROWS,
+    Boxes,
+    CellCounts,
+    LengthCounts,
+    Overlap,
+    Totals,
+    arrays_of,
+    median_of,
+)
 from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart
 from mldebug_mcp.batch.corpus import DEFAULT_WINDOW_TOKENS, CorpusCounts, unpacked
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
-from mldebug_mcp.batch.sequences import Bools, Floats, Ints
+from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.checks.check import Evidence, Spot, Symptom, answer, symptoms
 from mldebug_mcp.core.limits import checkpoint
@@ -149,7 +158,7 @@ class BatchCounts:
             return Lengths()
         return Lengths(
             least=int(lengths[0]),
-            median=_quantile(lengths, counts, 0.5),
+            median=median_of(lengths, counts),
             mean=float((lengths * counts).sum() / counts.sum()),
             p95=_quantile(lengths, counts, 0.95),
             greatest=int(lengths[-1]),
@@ -663,6 +672,8 @@ class Fingerprints:
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is None:
             return
+        if batch.words is not None:
+            main = replace(main, ids=Ragged(batch.words.folded(main.ids.flat), main.ids.offsets))
         anchors, places = anchors_of(main)
         if batch.is_corpus:
             kept = self.passages.keeps(anchors)

@@ -404,9 +404,10 @@ UNUSUAL_BITS = 2.0
 recipes that work are unusual, too."""
 MOST_BITS = 4.0
 """Bits for such a cause at most, sixteen to one. By hand."""
-_ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
-          "adam_beta2")  # fmt: skip
+_ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_beta1", "adam_beta2")
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
+_ASKED_BELOW = ("adam_epsilon",)
+"""The same of settings below what is usual."""
 SIZES = ("hidden_size",)
 """Sizes of a model that are compared with what is usual."""
 SIZE_BITS = 3.0
@@ -441,6 +442,8 @@ def _unusual(run: Run) -> Iterator[tuple[str, int, float, str]]:
         if value is not None and instead:
             usual = usual_for(run, name)
             below = usual is not None and value < usual.low
+            if below and name in _ASKED_BELOW:
+                continue
             beyond = _beyond(usual, value) if usual is not None else 0.0
             yield name, -1 if below else +1, beyond, f"{name} is {figure(value)}; usual: {instead}"
     if run.settings.flag("shuffle") is False:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, symptoms
 from mldebug_mcp.checks.course import Change, Course, Event, course_of, events_of
+from mldebug_mcp.checks.evaluation import is_running_mean
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
@@ -745,4 +746,6 @@ def _gap(run: Run, name: str) -> str:
         [pairs[0], min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1]), pairs[-1]]
     )
     less = "training" if records == 1 else f"median of {records} training records"
-    return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
+    lags = "; training is a running mean, which lags behind" if name == "loss" and is_running_mean(run) else ""
+    gaps = ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
+    return f"evaluation - {less}: {gaps}{lags}"

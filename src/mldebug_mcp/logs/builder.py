@@ -12,6 +12,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
@@ -397,6 +398,8 @@ class RunBuilder:
             step = events_in_place(step, recorded.events, named.get("step"))
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}
         starts = segment_starts(step, recorded.breaks, metrics, self.note)
+        if step_name == "record" and "step" in named and len(distinct(named["step"].arrays()[1])) == 1:
+            named.pop("step")  # one number in all records counts nothing, such as iperf's "[  5]  1.00-2.00 sec"
         made = SeriesOfRun({name: column for name, column in named.items() if name != step_name}, step, starts)
         series = made.whole()
         series |= self._series_of_ranks(series) if step_name == "step" else {}

@@ -53,7 +53,7 @@ from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import LISTED, is_telling
 from mldebug_mcp.logs.names.quantities import LOSSES, OF_UPDATES, Quantity
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, TextLine, ending_in_error, require_logged, warns
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
@@ -498,7 +498,19 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
         return run
     from mldebug_mcp.logs.text.parsed_line import closing_figures
 
-    lines = [(file.name, number, line) for file in texts for number, line in enumerate(_lines_of(file), start=1)]
+    read = {file.name: _lines_of(file) for file in texts}
+    others = [name for name, lines in read.items() if not _is_of_a_run(lines)]
+    if others:
+        names = ", ".join(shorten(name, MAX_LOG_NAME) for name in others)
+        run = replace(run, notes=(*run.notes, f"nothing of the run is found in {names}"))
+    lines = [
+        (name, number, line)
+        for name, text in read.items()
+        if name not in others
+        for number, line in enumerate(text, start=1)
+    ]
+    if not lines:
+        return run
     figures = closing_figures(line for _, _, line in lines)
     added = {
         name: Series(name, np.array([run.last_step]), np.array([value]))
@@ -510,13 +522,27 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
         for name, number, line in lines
         if line.strip()
     ]
-    names = ", ".join(shorten(file.name, MAX_LOG_NAME) for file in texts)
+    names = ", ".join(shorten(name, MAX_LOG_NAME) for name in read if name not in others)
     note = f"{names}: {counted(len(added), 'figure')} at the end of the run, and {counted(len(words), 'line')} of words"
     return replace(
         run,
         settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
         text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
     ).with_series(added, note)
+
+
+MAX_NUMBERED_REMARK_SHARE = 0.34
+"""Share of the lines of a note that hold a number, at most. Chosen: tables, lists of files and measures have more."""
+
+
+def _is_of_a_run(lines: Sequence[str]) -> bool:
+    """Say whether a text gives figures, settings or warnings of a run, or is a note in words."""
+    from mldebug_mcp.logs.text.parsed_line import closing_figures
+
+    written = [line for line in lines if line.strip()]
+    numbered = sum(any(map(str.isdigit, line)) for line in written)
+    in_words = numbered <= max(1, MAX_NUMBERED_REMARK_SHARE * len(written))
+    return in_words or bool(closing_figures(lines) or settings_printed_in(lines)) or any(map(warns, written))
 
 
 def _lines_of(file: Path) -> list[str]:

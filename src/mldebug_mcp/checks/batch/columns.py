@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.batch import Batch, CellCounts
 from mldebug_mcp.batch.columns import (
+    CLASS_NAMES,
     FLOAT_INPUTS,
     MAX_SHARE_OUTSIDE,
     SCALED_INSIDE,
+    Column,
     Origin,
     Scaling,
     channel_axis,
+    is_float,
     origin,
+    row_count,
     share_outside,
 )
-from mldebug_mcp.batch.sequences import Floats
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
@@ -119,11 +125,19 @@ MOST_MEAN = 3.0
 """Absolute mean of an input, of unit variance if normalised. Chosen: far from what normalised inputs show."""
 MOST_SPREAD = 5.0
 """Standard deviation of an input, 1 if normalised. Chosen: far from what normalised inputs show."""
+SERIES_AXES = 3
+"""Axes of windows of a series: rows, steps, features. Source: batch_first of torch's recurrent layers."""
+MAX_SMALL_INPUT = 100
+"""Windows of a series below this are a remark. Chosen: many models of series scale each window by themselves."""
 LEAST_VALUES = 16
 """Finite values that an input must have. Chosen: fewer give no mean and deviation."""
 LEAST_LARGEST = 0.01
 """Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
 features."""
+MIN_PEAK_OF_BYTES = 32
+"""Greatest number of an image that was left as bytes. Chosen: darker images of bytes are rare."""
+MAX_PEAK_SCALED = 8
+"""Greatest number of an image that was scaled. Chosen: constants in use give less than 3."""
 LEAST_WITHIN = 0.02
 """Deviation within an image. Chosen: a normalised photograph has about 1, one from 0 to 1 a few tenths; black images
 have 0, and what was divided by 255 twice some thousandths."""
@@ -155,11 +169,20 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
     file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
     from what normalised inputs show.
     """
-    problems, severity = [], None
+    problems, rows = [], NO_ROWS
+    severity: Severity | None = None
     for name, array in batch.floats.items():
         if name not in FLOAT_INPUTS:
             continue
         values = array[np.isfinite(array)]
+        if array.ndim == IMAGE_BATCH_AXES and len(raw := _left_as_bytes(array)):
+            severity = "warning"
+            problems.append(
+                f"{name} reaches {array[raw].max():.4g} in {len(raw)} of {counted(len(array), 'image')}, "
+                f"and {np.delete(array, raw, axis=0).max():.3g} in the others"
+            )
+            rows = np.union1d(rows, batch.numbers[raw]) if len(array) == batch.rows else rows
+            continue
         problem = _of_processor(array, batch.model.scaling) or _problem(values, array)
         if problem is None:
             continue
@@ -167,7 +190,19 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
         problems.append(f"{name} {problem[0]}{excuse}")
         grade: Severity = "info" if excuse else problem[1]
         severity = grade if severity in (None, "info") else severity
-    return batch_evidence("; ".join(problems), severity=severity) if problems else None
+    return batch_evidence("; ".join(problems), rows, severity=severity) if problems else None
+
+
+def _left_as_bytes(images: Floats) -> Ints:
+    """Return the places of images on the scale of bytes among others that were scaled, or none."""
+    flat = images.reshape(len(images), -1)
+    peaks = np.abs(flat).max(axis=1)
+    raw: Ints = np.flatnonzero(peaks > MIN_PEAK_OF_BYTES)
+    scaled = np.setdiff1d(np.arange(len(flat)), raw)
+    if not len(raw) or not len(scaled) or not (peaks[scaled] <= MAX_PEAK_SCALED).all():
+        return NO_ROWS
+    fractions = (flat[scaled] != np.floor(flat[scaled])).any(axis=1)
+    return raw if bool(fractions.any()) else NO_ROWS
 
 
 def _excuse(batch: Batch, name: str) -> str:
@@ -227,7 +262,8 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
     if max(-low, high) < LEAST_LARGEST:
         return description, "warning"
     if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
-        return description, "warning"
+        is_small = array.ndim == SERIES_AXES and max(-low, high) < MAX_SMALL_INPUT
+        return description, "info" if is_small else "warning"
     if array.ndim == 2 and len(array) >= INPUT_NOT_NORMALIZED_LEAST_ROWS:
         finite = np.where(np.isfinite(array), array, np.nan)
         finite = finite[:, np.isfinite(array).any(axis=0)]
@@ -369,20 +405,132 @@ def constant_column(batch: Batch) -> Evidence | None:
     whole=True,
 )
 def equal_columns(batch: Batch) -> Evidence | None:
-    """Two columns of a table of measurements hold the same values in all rows.
+    """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
+
+    Or a column is neither empty nor 0 exactly where the target is 1: what is filled in after it.
 
     Not this when: they never vary (`constant_column`); the rows are few.
     """
+    counts = batch.totals.cells if batch.totals is not None else {}
+    varying = {
+        name: cell_counts
+        for name, cell_counts in counts.items()
+        if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS
+    }
     alike: dict[int, list[str]] = defaultdict(list)
-    for name, cell_counts in (batch.totals.cells if batch.totals is not None else {}).items():
-        if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS:
-            alike[cell_counts.sum].append(shorten(name, 30))
-    found = [" and ".join(names) for names in alike.values() if len(names) > 1]
-    if not found:
+    for name, cell_counts in varying.items():
+        alike[cell_counts.sum].append(shorten(name, 30))
+    found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
+    same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
+    filled = _filled_with_target(varying, next(reversed(counts), ""))
+    if not same and not filled:
         return None
-    return batch_evidence(
-        f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
-    )
+    return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
+
+
+def _filled_with_target(counts: Mapping[str, CellCounts], last: str) -> list[str]:
+    """Return which columns are filled exactly where the target is 1, by its name or as the last column."""
+    return [
+        f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1"
+        for target in counts
+        if target == last or target in CLASS_NAMES
+        for name, cell_counts in counts.items()
+        if cell_counts.filled == counts[target].sum != cell_counts.sum
+    ]
+
+
+def _targets_in_inputs(batch: Batch) -> list[str]:
+    """Return the places of inputs that hold the target of their row in all rows, next to the target's name."""
+    inputs = {name: array for name, array in batch.floats.items() if name in FLOAT_INPUTS and array.ndim in (2, 3)}
+    targets = {name: array for name, array in batch.floats.items() if name in CLASS_NAMES and array.size == len(array)}
+    found = []
+    for target, values in targets.items():
+        flat = values.reshape(-1)
+        if len(flat) < CONSTANT_COLUMN_LEAST_ROWS or not np.ptp(flat):
+            continue
+        for name, array in inputs.items():
+            if len(array) == len(flat):
+                of_row = array.reshape(len(array), -1)
+                places = np.flatnonzero((of_row[:1] == flat[0]).all(axis=0))
+                places = places[(of_row[:, places] == flat[:, np.newaxis]).all(axis=0)]
+                at = ", ".join(map(str, np.unravel_index(places[0], array.shape[1:]))) if len(places) else ""
+                found += [f"{name}[:, {at}] and {target}"] if at else []
+    return found
+
+
+# The rows of a series in another order than its times.
+
+
+TIME_NAMES = frozenset({"timestamp", "time", "date", "datetime", "ts", "ds"})
+MIN_ROWS_OF_SERIES = 10
+"""Rows of a series, on average, and of all together. Chosen: shorter ones are no series to cut windows from."""
+MAX_SHARE_BACK = 0.02
+"""Share of the steps of time that go back up to which rows are meant to be in order. Chosen: of shuffled rows half."""
+MIN_SHARE_IN_ORDER = 0.8
+"""Share of the series that are in order from which on the others are not meant so. Chosen: most show the meaning."""
+_ISO_DATE = regex(r"\d{4}-\d\d-\d\d")
+
+
+@batch_check(
+    severity="warning",
+    why="Windows that are cut there mix times, and a split by row puts later values before earlier ones.",
+    fix="Sort each series by its time before windows are cut; see how its files were joined.",
+    quotes=("karpathy_recipe_inspect_data",),
+)
+def time_out_of_order(batch: Batch) -> Evidence | None:
+    """Time goes back at some rows of a series, and rises at all others.
+
+    Without a column that tells series apart, it is a remark.
+
+    Not this when: a time occurs twice in a series, as where a clock is set back or several are joined; more than one
+    step in fifty goes back; a series begins.
+    """
+    for name, column in batch.cells.items():
+        times = _times(column) if name.lower() in TIME_NAMES else None
+        if times is None or len(times) < MIN_ROWS_OF_SERIES:
+            continue
+        back = np.flatnonzero(times[1:] < times[:-1]) + 1
+        if not 0 < len(back) <= len(times) * (MAX_SHARE_BACK + 1 / MIN_ROWS_OF_SERIES):
+            continue
+        key, starts = _series(batch.cells, name, len(times))
+        back = back[~np.isin(back, starts)]
+        touched = np.unique(np.searchsorted(starts, back, side="right"))
+        if not 0 < len(back) <= MAX_SHARE_BACK * len(times) or not all(
+            len(np.unique(part)) == len(part) for part in np.split(times, starts)
+        ):
+            continue
+        count = len(starts) + 1
+        if key and len(touched) > (1 - MIN_SHARE_IN_ORDER) * count:
+            continue
+        where = f" within {len(touched)} of {count} series of {shorten(key, 30)}" if key else ""
+        summary = f"{shorten(name, 30)} goes back at {{rows}}{where}"
+        return in_rows(batch, batch.numbers[back], summary, severity=None if key else "info")
+    return None
+
+
+def _times(column: Column) -> Ints | None:
+    """Return the ranks of times that can be compared: numbers, or dates that are all written alike; None for others."""
+    if isinstance(column, np.ndarray):
+        times = column if column.dtype.kind in "iuf" and bool(np.isfinite(column).all()) else None
+    elif isinstance(column, Ragged):
+        times = None
+    else:
+        texts = [value for value in column if isinstance(value, str) and _ISO_DATE.match(value)]
+        alike = len({*map(len, texts)}) == 1 and len(texts) == row_count(column)
+        times = np.array(texts) if alike else None
+    return None if times is None else np.unique(times, return_inverse=True)[1].astype(np.int64)
+
+
+def _series(cells: Mapping[str, Column], time: str, rows: int) -> tuple[str, Ints]:
+    """Return the column that names series whose rows stand together, and where each but the first begins."""
+    for name, column in cells.items():
+        if name == time or isinstance(column, Ragged) or is_float(column):
+            continue
+        values = np.array([str(value) for value in column])
+        starts: Ints = np.flatnonzero(values[1:] != values[:-1]) + 1
+        if 0 < len(starts) < rows / MIN_ROWS_OF_SERIES and len(np.unique(values)) == len(starts) + 1:
+            return name, starts
+    return "", np.empty(0, np.int64)
 
 
 @batch_check(

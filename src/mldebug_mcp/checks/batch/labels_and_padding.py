@@ -457,6 +457,32 @@ def _same_values(count: int, least: float, greatest: float) -> Evidence | None:
 # Do masks, padding and positions fit the tokens?
 
 
+MIN_ROWS_FOR_ORDER = 50
+"""Rows from which classes that stand together are no accident. Chosen: of fewer, a batch may be sorted for a reader."""
+MIN_ROWS_OF_CLASS = 5
+"""Rows of a class on average. Chosen: of fewer the labels are numbers of rows."""
+
+
+@batch_check(
+    severity="info",
+    why="A loader that does not shuffle shows one class for a long time; a split by row leaves classes out.",
+    fix="Shuffle rows before a split, and see that the loader shuffles.",
+    quotes=("slavv_shuffle",),
+    purposes=("classification",),
+)
+def classes_sorted(batch: Batch) -> Evidence | None:
+    """The rows of each class stand together.
+
+    Not this when: the rows are few, or of one class.
+    """
+    if batch.classes is None or len(batch.classes) < MIN_ROWS_FOR_ORDER:
+        return None
+    kinds, changes = len(np.unique(batch.classes)), int((np.diff(batch.classes) != 0).sum())
+    if kinds < 2 or changes >= kinds or len(batch.classes) < MIN_ROWS_OF_CLASS * kinds:
+        return None
+    return batch_evidence("the rows of each class stand together")
+
+
 @batch_check(
     severity="error",
     why="The model sees only padding: it cannot learn anything of the text.",
@@ -682,10 +708,14 @@ def pad_token_unset(batch: Batch) -> Evidence | None:
 def position_ids_wrong(batch: Batch) -> Evidence | None:
     """Positions do not begin at 0 with the text, or do not rise by one from token to token.
 
+    Or they run on where the bounds of packed documents say that another begins, which is a warning.
+
     Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do, which
     may not begin at 0; a piece of a longer text continues where the last one ended.
     """
     _, rows, spots = gather((side, _wrong_positions(batch, side)) for side in batch.sides)
+    if not len(rows) and (problems := problems_of(batch, "position_ids_wrong")):
+        return batch_evidence(problems[0].summary, rows_of(problems), severity="warning")
     return in_rows(batch, rows, "the position ids of {rows} do not count the tokens", spots)
 
 

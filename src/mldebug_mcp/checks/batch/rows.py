@@ -24,6 +24,7 @@ from mldebug_mcp.checks.batch import (
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.conventions import STD_PER_MAD
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.models.base import Severity
 
 # Identical rows.
@@ -49,6 +50,7 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
     """A row is the same as an earlier one in everything that the model sees.
 
     Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
+    Where rows have rewards, it is a remark: a policy answers an easy prompt several times alike.
     """
     copies = [] if batch.corpus is None else batch.corpus.copies()
     if batch.overlap is None or not (len(batch.overlap.exact) or copies):
@@ -58,7 +60,8 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
     whole = ", ".join(f"{copy} is {original}" for copy, original in copies[:SHARDS_NAMED])
     shards = f"; shards whose tokens are all those of another: {len(copies)} ({whole})" if copies else ""
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
-    severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows and not copies else None
+    few = len(again) < 0.01 * batch.overlap.rows or batch.is_rated
+    severity: Severity | None = "info" if few and not copies else None
     near = f", {len(batch.overlap.near)} more nearly do" if len(batch.overlap.near) else ""
     return batch_evidence(
         f"{len(again)} of {batch.overlap.rows} rows repeat another{example}{near}{shards}",
@@ -226,6 +229,8 @@ MIN_ROWS_FOR_NEXT_LENGTH = 8
 """Rows that a next longest must be of. Chosen: fewer have no usual length of several kinds."""
 LEAST_EXCESS = 64
 """Tokens above the median. Chosen: among short rows several times the median is little to pad."""
+MIN_HARMFUL_LENGTH = 512
+"""Tokens below which the longest row is a remark. Chosen: a batch padded to fewer fills no memory."""
 
 
 @batch_check(
@@ -255,8 +260,9 @@ def length_outlier(batch: Batch) -> Evidence | None:
         return None
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
-    summary = f"{{rows has|have}} up to {longest} {batch.unit}, the median is {median:.0f}"
-    return in_rows(batch, rows, summary, values={"longest": longest, "median": median})
+    summary = f"{{rows has|have}} up to {longest} {batch.unit}, the median is {figure(median)}"
+    severity: Severity | None = "info" if longest < MIN_HARMFUL_LENGTH else None
+    return in_rows(batch, rows, summary, values={"longest": longest, "median": median}, severity=severity)
 
 
 def _far_longer(side: LengthCounts) -> Ints:
@@ -516,9 +522,9 @@ def _begin_apart(batch: Batch, chosen: Sequences, pair: Pair) -> bool:
     quotes=("reddit_reward_variance", "trl_frac_zero_std", "axolotl_reward_standalone"),
 )
 def advantages_zero(batch: Batch) -> Evidence | None:
-    """The advantages of all rows are exactly zero.
+    """The advantages of all rows are exactly zero, or the reward of all rows is the same and not above zero.
 
-    Not this when: some group has others; the rows are fewer than four.
+    Not this when: some group has others; the rows are fewer than four, or 32 of rewards; kept rows have one reward.
     """
     problems = problems_of(batch, "advantages_zero")
     return batch_evidence(problems[0].summary) if problems else None

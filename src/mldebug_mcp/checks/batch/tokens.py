@@ -64,9 +64,14 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     places, worst = [], 0
     for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
         allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
-        labels = None if batch.purpose == "classification" else side.labels
+        labels = None if batch.purpose == "classification" or side.labelled_by_itself else side.labels
         for column, exempt in ((side.ids, allowed), (labels, IGNORED_LABEL)):
-            if column is not None and len(wrong := _outside(column.flat, limit, exempt)):
+            if column is None:
+                continue
+            wrong = _outside(column.flat, limit, exempt)
+            if labels is not None and column is labels and len(column.flat) == len(side.ids.flat):
+                wrong = wrong[column.flat[wrong] != side.ids.flat[wrong]]  # a label that copies its token counts once
+            if len(wrong):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
                 places.append((side, wrong))
     if not places:

@@ -54,6 +54,7 @@ from mldebug_mcp.checks.evaluation import (
     nothing_right,
     quality_metrics,
     ranking_metrics,
+    refuse_running_mean,
     refuse_sums_of_epochs,
     share_of_right_answers,
 )
@@ -137,9 +138,10 @@ def eval_below_train(run: Run, both: Compared) -> Evidence | None:
 
     Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; labels are mixed or
     smoothed, as configured; the training loss is a sum, over micro-batches (`loss_scale_suspicious`) or over the
-    batches of an epoch.
+    batches of an epoch; it is a running mean, which lags behind.
     """
     refuse_sums_of_epochs(run)
+    refuse_running_mean(run)
     _refuse_mixed_labels(run)
     if makes_harder := harder_in_training(run):
         raise CannotTell(f"by the settings training has {makes_harder[0]}, which evaluation goes without")

@@ -19,6 +19,7 @@ from mldebug_mcp.checks.curve import (
     explodes,
     finite_of,
     last_decimal,
+    leaves_start_at_once,
     monotone,
     noise,
     positive,
@@ -557,10 +558,10 @@ def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
     Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already,
-    or is better than a baseline in the settings.
+    or is better than a baseline in the settings; the first record is far below all others.
     """
-    if beaten := below_baseline(run):
-        raise CannotTell(beaten)
+    if reason := below_baseline(run) or _left_at_once(run):
+        raise CannotTell(reason)
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
@@ -600,6 +601,14 @@ def loss_plateau(run: Run) -> Evidence | None:
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),
     )
+
+
+def _left_at_once(run: Run) -> str:
+    """Return, in words, that the first loss is far below all others; "" where it is not."""
+    loss = run["loss"].finite
+    if not leaves_start_at_once(loss):
+        return ""
+    return f"the first loss, {figure(loss.value[0])}, is far below all others: training does not begin at their level"
 
 
 def _first_level(values: Floats) -> float:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
+    LEAST_AFTER_START,
     curves_in_turn,
+    leaves_start_at_once,
     mad,
     monotone,
     noise_on_slope,
@@ -55,6 +57,7 @@ from mldebug_mcp.judge.columns import (
     tail,
     training_loss,
     whole_column,
+    whole_columns,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -102,7 +105,7 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
         more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
         moved = loss.value[loss.step >= step].tolist()
         yield derived_fact(
-            "frozen_while_loss_halves" if _halves(run, series) else "frozen",
+            _frozen_how(run, series, moved),
             f"{named(series)} is exactly {figure(series.value[-1])} in the last {records} of its "
             f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
             f"to {figure(moved[-1])}{more}. New weights give other answers to some rows.{_averaged(run, series)}",
@@ -115,6 +118,15 @@ _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 """How a score is averaged over classes, which does not say what it is measured on."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
+
+
+def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
+    """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
+    if _halves(run, frozen):
+        return "frozen_while_loss_halves"
+    is_evaluation = frozen.role is not None and frozen.role.phase == "eval" and frozen.role.quantity in LOSSES
+    is_learnt = moved[-1] <= HALVED * moved[0] and not is_of_averaged_weights(frozen)
+    return "evaluation_loss_frozen" if is_evaluation and is_learnt and not np.ptp(frozen.value) else "frozen"
 
 
 def _halves(run: Run, frozen: Series) -> bool:
@@ -142,6 +154,78 @@ def _averaged(run: Run, frozen: Series) -> str:
     )
 
 
+# The first record: what a model starts from, where the first update throws it away.
+
+
+MAX_HARMLESS_RATE = 1e-5
+"""Learning rate with which no step throws away what was learnt. Chosen: Adam moves each weight by about the rate."""
+
+
+def start_thrown_away(run: Run) -> Facts:
+    """Yield that a loss or a score is best in its very first record, far worse from the next one on, and never back."""
+    if run.kind in NOT_BY_LOSS:
+        return
+    for series in whole_columns(run, *_FREEZES, least=LEAST_AFTER_START + 1):
+        is_score = series.role is not None and series.role.quantity.higher_is_better
+        if not leaves_start_at_once(replace(series, value=1 / series.value) if is_score else series):
+            continue
+        first, later = float(series.value[0]), series.value[1:]
+        best = float(later.max() if is_score else later.min())
+        rate = rate_of(run)
+        is_low = rate is not None and float(rate.value.max()) <= MAX_HARMLESS_RATE
+        large = (
+            f"; {named(rate)} is {figure(rate.value.max())} at most, too low to do that in one step"
+            if rate is not None and is_low
+            else ", or the first step is far too large"
+        )
+        yield derived_fact(
+            "start_thrown_away_at_low_rate" if is_low else "start_thrown_away",
+            f"{named(series)} is {figure(first)} in its first record, {figure(later[0])} in the next, and "
+            f"{figure(best)} at best in the {len(later)} after the first. What the model starts from is gone with the "
+            f"first updates: the weights are set anew, or are not those that were restored{large}.",
+            {"first": first, "best": best},
+            at=series.step[1],
+        )
+        return
+
+
+# Batches with nothing to compare: a loss of exactly zero that comes at the end of each pass.
+
+
+MIN_PASSES_WITH_ZEROS = 3
+"""Passes that end in records of zero. Chosen: two may be chance."""
+MANY_ZEROS = 0.1
+"""Share of the records from which on much of the training is lost in them. Chosen: by hand."""
+
+
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def zeros_end_passes(run: Run, loss: Series) -> Facts:
+    """Yield that the last records of nearly each pass have a loss of exactly zero, and no others."""
+    zero = loss.value == 0
+    if np.count_nonzero(zero) < MIN_PASSES_WITH_ZEROS or (passes := passes_at(run, loss.step)) is None:
+        return
+    own = np.floor(passes - median_gap(passes) / 2)  # what a rounded epoch counts for whole may be a bit more
+    ends = np.flatnonzero(np.append(own[1:] > own[:-1], True))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    zeros = [true_at_end(zero[start : end + 1]) for start, end in zip(starts, ends, strict=True)]
+    ended = np.count_nonzero(zeros)
+    whole = any(count > end - start for count, start, end in zip(zeros, starts, ends, strict=True))
+    if whole or sum(zeros) < np.count_nonzero(zero) or ended < max(MIN_PASSES_WITH_ZEROS, len(ends) * NEARLY_ALL - 1):
+        return
+    share = np.mean(zero)
+    norm = logged(run, "grad_norm")
+    idle = norm is not None and bool(np.isin(loss.step[zero], norm.step[norm.value == 0]).all())
+    yield derived_fact(
+        "batches_of_one_row" if share >= MANY_ZEROS else "last_batch_of_one_row",
+        f"{named(loss)} is exactly 0 in {np.count_nonzero(zero)} of {len(loss)} records: up to {max(zeros)} at the "
+        f"end of {ended} of {len(ends)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
+        "and nowhere else. A contrastive loss of a batch of one row is 0, as there is nothing to compare: ln 1 = 0. "
+        "drop_last=True leaves such batches out; a sampler without repeated rows makes many where rows share a text.",
+        {"zeros": float(sum(zeros)), "share": float(share), "passes": float(ended)},
+        steps=loss.step[zero][:20],
+    )
+
+
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
 
 
@@ -163,7 +247,7 @@ MOST_RECORDS = 200_000
 def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
     ends = passes_at(run, loss.step[[0, -1]]) if len(loss) <= MOST_RECORDS else None
-    if ends is None:
+    if ends is None or any(zeros_end_passes(run)):
         return
     at = loss.step[_jumps(loss.value)]
     passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
@@ -1560,6 +1644,8 @@ def periods(run: Run) -> Facts:
             {"first": levels[0], "second": levels[1]},
             at=loss.step[0],
         )
+        return
+    if any(zeros_end_passes(run)):
         return
     found = [
         (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None

@@ -185,6 +185,44 @@ def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
     )
 
 
+MAX_STILL_EVALUATION_SPREAD = 0.02
+"""Of its first value, by which an evaluation loss varies at most while it stands still. Chosen: twice the scatter of
+a few hundred rows, and less than a model that overfits moves by."""
+MIN_STILL_EVALUATIONS = 5
+"""Evaluations that stand still. Chosen: a model comes late to what is held out by one or two."""
+MAX_LEARNT_WHILE_STILL_SHARE = 0.5
+"""Share of its first level that the training loss falls to meanwhile. Chosen: half of it is learnt."""
+
+
+@given_losses(not_of=NOT_BY_LOSS)
+def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
+    """Yield that evaluation stands still, at first or all along, while training learns half of its loss or more.
+
+    What overfits, or is learnt by heart and understood late, moves meanwhile. Not this where it still may follow, or is
+    good from the first on, as where the model comes trained.
+    """
+    steps, train, evaluation = beside_training(*losses)
+    off = np.abs(evaluation - evaluation[:1]) > MAX_STILL_EVALUATION_SPREAD * np.abs(evaluation[:1])
+    still = int(np.argmax(off)) if off.any() else len(off)
+    if still < MIN_STILL_EVALUATIONS or evaluation[0] < MAX_LEARNT_WHILE_STILL_SHARE * train[0]:
+        return
+    learnt, falls = train[still - 1] / train[0], median(tail(losses[1])) <= MAX_LEARNT_WHILE_STILL_SHARE * evaluation[0]
+    never = still == len(off) and np.ptp(evaluation) > 0 and run.kind != "sft"
+    if not (falls or never) or not 0 < learnt <= MAX_LEARNT_WHILE_STILL_SHARE * (1 if falls else 0.5):
+        return
+    loss, evaluated = map(named, losses)
+    yield derived_fact(
+        "evaluation_follows_late" if falls else "evaluation_stands_still",
+        f"{evaluated} stays at {figure(evaluation[0])} in {'its first' if falls else 'all'} {still} evaluations, up to "
+        f"{run.place(steps[still - 1])}, while {loss} goes from {figure(train[0])} to {figure(train[still - 1])}"
+        f"{f'; later it falls to {figure(evaluation[-1])}' if falls else ''}. The first things that a model learns "
+        "serve held-out rows too: what is evaluated lags behind what is trained, as running statistics and averaged "
+        "weights do, or its rows are prepared otherwise.",
+        {"still": still, "first": evaluation[0], "train": train[still - 1]},
+        at=steps[still - 1],
+    )
+
+
 MIN_LEARNT_LOSS_SHARE = 0.1
 """Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
 was learnt. Chosen."""

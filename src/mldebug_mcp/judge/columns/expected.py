@@ -1,13 +1,14 @@
-"""What is usually logged of machines, rows, weights and samples, and what a sound run holds there.
+"""What is usually logged of machines, rows, weights and samples, and what a healthy run holds there.
 
-A row of the tables is one kind of column: the words of its name, the bound that a sound run keeps, and the reason. The
-words are those of the name in lower case, joined by `_`, without those of training and of a mean.
+A row of the tables is one kind of column: the words of its name, the bound that a healthy run keeps, and the reason.
+The words are those of the name in lower case, joined by `_`, without those of training and of a mean.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 
 class Bound(NamedTuple):
-    """Where a sound run stays by the last third: below `most`, above `least`.
+    """Where a healthy run stays by the last third: below `most`, above `least`.
 
     Args:
         most: The bound from above.
@@ -78,7 +79,7 @@ class Expectation(NamedTuple):
     Args:
         fact: The id of the fact that it does not.
         name: The quantity of the whole run, or the words of the name.
-        bound: Where a sound run stays.
+        bound: Where a healthy run stays.
         expected: What is expected, as a sentence.
         not_for: Kinds of runs in which the column means something else.
         only_for: Kinds of runs in which alone it means this; empty for all.
@@ -207,13 +208,13 @@ _EXPECTED = (
             needs=("diversity", "distinct", "unique"),
         ),
         Bound(least=0.15, of_highest=True),
-        "What is generated keeps most of its variety in a sound run.",
+        "What is generated keeps most of its variety in a healthy run.",
     ),
     Expectation(
         "text_repeats",
         regex(rf"rep(?:etition|eat|eated)?(?:_(?:\d|n|grams?|gram_{_SHARE}|{_SHARE}))+", needs="rep"),
         Bound(most=0.5, is_share=True),
-        "Text of a sound model repeats some per cent of its n-grams.",
+        "Text of a trained model repeats some per cent of its n-grams.",
     ),
     Expectation(
         "ratio_far_off",
@@ -258,7 +259,7 @@ _EXPECTED = (
 
 
 class Count(NamedTuple):
-    """Events that a sound run has none of, or a few at its start.
+    """Events that a healthy run has none of, or a few at its start.
 
     Args:
         fact: The id of the fact that they go on.
@@ -271,7 +272,7 @@ class Count(NamedTuple):
     expected: str
 
 
-_COUNTED = (
+_EVENTS = (
     Count(
         "allocator_retries",
         regex(r"(?:num_|n_)?(?:(?:cuda_)?(?:malloc|alloc|allocator)_retries|ooms)", needs=("retries", "ooms")),
@@ -283,7 +284,7 @@ _COUNTED = (
             r"(?:.*_)?(?:ecc|xid|nvlink|pcie|crc|dram)_(?:.*_)?(?:errors?|replays?|events?|retries)|(?:num_|n_)?xids?",
             needs=("ecc", "xid", "nvlink", "pcie", "crc", "dram"),
         ),
-        "A sound device counts none.",
+        "A working device counts none.",
     ),
     Count(
         "gradients_not_finite",
@@ -301,13 +302,14 @@ MIN_LATE_EVENTS = 3
 """Events in the last third. Chosen: one or two happen."""
 
 
+@lru_cache(4096)
 def in_words(name: str) -> str:
     """Return the words of a name in one spelling, without training and mean: `train/GPUUtil` is gpu_util."""
     return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train" and piece not in _LEFT_OUT)
 
 
 def off_expectation(run: Run) -> Facts:
-    """Yield each column that is not where a sound run holds it by the last third of its records.
+    """Yield each column that is not where a healthy run holds it by the last third of its records.
 
     Not this where no row knows its name, or a share lies outside of 0 to 1 without being in per cent.
     """
@@ -327,7 +329,7 @@ def off_expectation(run: Run) -> Facts:
 def events_go_on(run: Run) -> Facts:
     """Yield each count of errors that goes on in the last third of its records."""
     for series, words in _long(run):
-        for row in _COUNTED:
+        for row in _EVENTS:
             if row.name.fullmatch(words) is None or series.value.min() < 0:
                 continue
             is_sum = bool(np.all(np.diff(series.value) >= 0)) and series.value[-1] > series.value[0]
@@ -403,7 +405,7 @@ LEFT_OF_TARGETS = 0.05
 def predictions_off_labels(run: Run) -> Facts:
     """Yield that answers have next to none of the spread, or of the positive ones, that targets have in the same log.
 
-    The two are told by names that differ in one word: `pred_std` and `target_std`.
+    Their names differ in one word: `pred_std` and `target_std`.
     """
     targets: dict[tuple[str, ...], Series] = {}
     answers: dict[tuple[str, ...], Series] = {}
@@ -530,12 +532,15 @@ def layer_gives_nothing(run: Run) -> Facts:
 
 
 def policy_never_moves(run: Run) -> Facts:
-    """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start."""
+    """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start.
+
+    Not this where the reward rises: with one pass over each batch the first measure is taken before the update.
+    """
     moves = [
         series for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
         if (series := whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)) is not None
     ]  # fmt: skip
-    if run.kind not in POLICIES or not moves or moves[0].role is None:
+    if run.kind not in POLICIES or not moves or moves[0].role is None or kept_rise(run) is not None:
         return
     if moves[0].role.quantity is Quantity.APPROXIMATE_KL and not any(series.value[1:].any() for series in moves):
         yield derived_fact(
@@ -621,7 +626,7 @@ _OF_ONE_SCORE = (Quantity.ACCURACY, Quantity.AUC, Quantity.F1, Quantity.IOU, Qua
 def sets_score_apart(run: Run) -> Facts:
     """Yield that the same score of two held-out sets differs by far at each common evaluation of the last third.
 
-    Not this where one of them is a class, a layer or a moving average, or the better one is no better than a guess.
+    Not this where one of them is a class, a layer or a moving average, or both are as good as a guess.
     """
     for quantity in _OF_ONE_SCORE:
         found = [

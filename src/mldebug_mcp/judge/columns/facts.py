@@ -21,7 +21,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Kind, ...] = (
-    trained.nothing_trained, trained.sum_stops,
+    trained.nothing_trained, trained.sum_stops, course.start_thrown_away, course.zeros_end_passes,
     trained.lost_where_negative, trained.norm_lost, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
@@ -62,7 +62,7 @@ _KINDS: tuple[Kind, ...] = (
     evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.worse_beyond_length, evaluation.held_out_sets_disagree,
-    evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
+    evaluation.evaluation_stands_still, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, guesses.repeats_itself, trained.update_below_spacing, trained.update_partly_lost,
     trained.average_below_spacing, course.norm_rises_in_each_pass, course.norm_rises_with_batch,
     trained.descent_below_spacing,
@@ -102,6 +102,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
+    "start_thrown_away": ("loss_rises", "loss_divergence", "loss_above_start", "loss_jumps_at_start", "loss_huge"),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
     "rate_rests_early": ("lr_decays_early", "lr_schedule_short"),
     "one_jump_a_pass": ("loss_spikes_regular",),
@@ -127,7 +128,9 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "evaluation_worse_than_any_guess": ("eval_gap_grows", "eval_bad_from_start", "eval_never_improves", "loss_rises"),
 }  # fmt: skip
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
-_REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess")
+_REPEATS = (
+    "apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess", "start_thrown_away",
+)  # fmt: skip
 """Facts that add next to nothing to what the symptom that says the same states."""
 _ADDS = ("loss_multiple",)
 """Facts that name a setting besides, which the symptom does not: they count with it, as one question."""
@@ -157,7 +160,14 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
 others are learnt; prompts are easier than answers; old samples make a policy look far off; the mean over ranks goes
 with the one that parts. They are shown, and count with the fact, once."""
+_SHOWN_BY_ZEROS = (
+    "loss_drops_to_zero", "loss_periodic", "loss_spikes_regular", "loss_sawtooth", "loss_pattern_by_epoch",
+    "loss_epoch_steps", "loss_noisy", "batches_recur", "few_batches_stand_out",
+)  # fmt: skip
+"""What losses of exactly 0 at the end of each pass look like."""
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "batches_of_one_row": _SHOWN_BY_ZEROS,
+    "last_batch_of_one_row": _SHOWN_BY_ZEROS,
     "empty_batches": ("loss_nonfinite", "loss_nonfinite_passes", "nonfinite_recurs"),
     "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (

@@ -45,7 +45,7 @@ from mldebug_mcp.logs.names.metrics import (
     rank,
 )
 from mldebug_mcp.logs.names.quantities import PAIRS
-from mldebug_mcp.logs.names.words import segments_of, words_in
+from mldebug_mcp.logs.names.words import pieces_of, segments_of, words_in
 
 # Columns that mean something of their own in the framework that writes them.
 #
@@ -782,6 +782,24 @@ def time_and_data(columns: Columns) -> str | None:
     return None
 
 
+_OF_NEXT_BATCH = ("next", "wait", "fetch", "data")
+"""What a wait for data is called next to the time of a computation, without the word "time" and brackets."""
+
+
+def time_and_computation(columns: Columns) -> str | None:
+    """`next() time` next to `compute time`, without the time of a step: together they are the step."""
+    if not any("compute" in name for name in columns) or called(columns, "data_time") or called(columns, "step_time"):
+        return None
+    bare = {name: " ".join(word for word in pieces_of(_bare(name)) if word not in ("time", "t")) for name in columns}
+    waits = [name for name, words in bare.items() if words in _OF_NEXT_BATCH]
+    computations = [name for name, words in bare.items() if words == "compute"]
+    if len(waits) != 1 or len(computations) != 1 or len(columns[waits[0]]) != len(columns[computations[0]]):
+        return None
+    rename(columns, waits[0], "data_time")
+    rename(columns, computations[0], "compute_time")
+    return None
+
+
 TIMES_OF_ONE = 3.0
 """Times that may be printed in ms and in s and be of the same thing. Chosen: what lies further apart is of another."""
 
@@ -1050,6 +1068,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     unmeasured_norm,
     shares_of_phases,
     time_and_data,
+    time_and_computation,
     time_in_two_units,
     clock,
     time_of_record,

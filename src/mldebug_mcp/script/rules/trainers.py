@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
@@ -21,7 +22,7 @@ from mldebug_mcp.script.calls import (
     walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import CUT, NO_GRADIENTS
+from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS
 from mldebug_mcp.script.metrics import better, better_of, is_below_zero
 from mldebug_mcp.script.roles import Roles, entries_of
 from mldebug_mcp.script.values import facts_of
@@ -861,3 +862,113 @@ def average_warms_up_anyway(roles: Roles) -> Iterator[Fault]:
                 f"from step {(10 * decay - 1) / (1 - decay):.0f} on"
             )
             yield fault("average_warms_up_anyway", given.line("use_ema_warmup"), "depends", says)
+
+
+_AGAINST_THE_BATCH = re.compile(r"^(?:Cached)?MultipleNegatives(?:Symmetric)?RankingLoss$|^(?:Cached)?GISTEmbedLoss$")
+
+
+def repeated_rows_as_negatives(roles: Roles) -> Iterator[Fault]:
+    """A loss takes the other rows of a batch for wrong answers, and nothing keeps one text out of a batch twice.
+
+    Source: sbert.net, "Samplers", which recommends `BatchSamplers.NO_DUPLICATES` for such losses.
+    """
+    losses = [call for call in roles.script.calls if _AGAINST_THE_BATCH.match(call.method)]
+    for call in roles.script.named("SentenceTransformerTrainingArguments") if losses else ():
+        if _Given(roles, call).is_written_out("batch_sampler"):
+            says = (
+                f"{losses[0].method} takes all other rows of a batch for wrong answers, and without a batch_sampler "
+                "a batch may hold the right one twice"
+            )
+            yield fault("repeated_rows_as_negatives", call.line, "depends", says, lines=[losses[0].line])
+
+
+_TAKES_THE_BASE_APART = re.compile(r"pissa(?:_niter_\d+)?|olora")
+
+
+def reference_taken_apart(roles: Roles) -> Iterator[Fault]:
+    """DPO takes the model without its adapter for the reference, and the adapter begins with a part of the model.
+
+    Source: findings/pissa_takes_the_reference_model_apart.sh.
+    """
+    for config in roles.script.named("LoraConfig"):
+        start = _Given(roles, config).text("init_lora_weights")
+        for call in roles.script.named("DPOTrainer") if _TAKES_THE_BASE_APART.fullmatch(start) else ():
+            given = call.argument("ref_model", 1)
+            if not call.is_spread and (given is None or (isinstance(given, ast.Constant) and given.value is None)):
+                says = (
+                    "without a ref_model the reference is the model without its adapter, and "
+                    f"init_lora_weights={start} takes what the adapter begins with out of it: nobody trained the rest"
+                )
+                yield fault("reference_taken_apart", call.line, "certain", says, lines=[config.line])
+
+
+_LOADS_A_MODEL = ("load_model", "load_weights", "from_pretrained", "load_state_dict")
+_TRAINS_IN_KERAS = ("fit", "train_on_batch", "minimize", "apply_gradients", "apply", "step")
+
+
+def weights_made_of_gradients(roles: Roles) -> Iterator[Fault]:
+    """FTRL makes each weight anew of the gradients that it has seen, and is given weights that are trained already.
+
+    Source: findings/ftrl_drops_the_weights_it_starts_from.sh.
+    """
+    loaded = roles.script.named(*_LOADS_A_MODEL)
+    for call in roles.script.named("Ftrl", "FTRL", "compile") if loaded else ():
+        if call.method == "compile" and str(_Given(roles, call).text("optimizer", 0)).lower() != "ftrl":
+            continue
+        trains = [
+            each for each in roles.script.named(*_TRAINS_IN_KERAS) if each.order > max(call.order, loaded[0].order)
+        ]
+        if trains:
+            says = (
+                "FTRL makes each weight anew of the gradients it has seen: with its first step the loaded ones are gone"
+            )
+            yield fault("weights_made_of_gradients", call.line, "likely", says, lines=[loaded[0].line])
+
+
+_OPTIONS_OF_OPTIMIZERS = ("weight_decay", "weight_decouple", "momentum", "nesterov", "fixed_decay", "maximize")
+_WITHOUT_DECAY = ("SM3", "AdaShift", "Amos", "A2Grad", "MSVAG")
+ALMOST_A_NAME = 0.9
+"""Share of letters in common from which a name is another misspelled. Chosen: `weight_decay_1d` is one of its own."""
+
+
+def options_left_out(roles: Roles) -> Iterator[Fault]:
+    """An optimizer of pytorch-optimizer is given an option that it lacks, which it takes and leaves out.
+
+    Source: findings/optimizers_that_take_any_option.sh.
+    """
+    imports = [node for node in walk(roles.script.tree, ast.ImportFrom) if node.module == "pytorch_optimizer"]
+    names = {alias.asname or alias.name: alias.name for node in imports for alias in node.names}
+    for call in roles.script.calls:
+        kind = names.get(call.name) or call.name.removeprefix("pytorch_optimizer.")
+        if call.name not in names and kind == call.name:
+            continue
+        for option in call.keywords:
+            meant = get_close_matches(option, _OPTIONS_OF_OPTIMIZERS, n=1, cutoff=ALMOST_A_NAME)
+            if option not in _OPTIONS_OF_OPTIMIZERS and meant:
+                says = f"{kind} takes any option and leaves out what it lacks: {option} is not {meant[0]}"
+                yield fault("options_left_out", call.line, "certain", says, fix=f"write {meant[0]}")
+            elif option == "weight_decay" and kind in _WITHOUT_DECAY and _Given(roles, call).number(option) != 0:
+                says = f"{kind} has no weight decay: it takes the option, and decays nothing"
+                yield fault("options_left_out", call.line, "certain", says)
+
+
+def equinox_in_training_mode(roles: Roles) -> Iterator[Fault]:
+    """A model of Equinox is evaluated with dropout or the statistics of a batch, or with averages that begin too high.
+
+    Source: docs.kidger.site/equinox, "Training/Inference"; findings/equinox_evaluates_flat_for_hundreds_of_steps.sh.
+    """
+    if "equinox" not in roles.source:
+        return
+    layers = roles.script.named("Dropout", "BatchNorm")
+    for call in roles.script.calls:
+        if call.constant("mode") == "batch" and "BatchNorm" in ast.unparse(call.node.func):
+            says = "with mode='batch' the running variance begins far too high, whatever the batches have"
+            yield fault("running_variance_begins_high", call.line, "depends", says)
+    evaluating = [call for call in roles.script.calls if EVALUATES.search(call.function)]
+    if layers and evaluating and not re.search(r"\binference(?:_mode)?\b", roles.source):
+        says = (
+            f"the model is evaluated, and inference_mode() is called nowhere: {layers[0].method} stays in training mode"
+        )
+        fix = "evaluate equinox.nn.inference_mode(model)"
+        line = evaluating[0].line
+        yield fault("evaluates_in_training_mode", line, "likely", says, fix=fix, lines=[layers[0].line])
