@@ -923,11 +923,12 @@ class Assembler:
         is_own = self._is_series_of_its_own(number, values, parsed)
         if is_own:
             self._own_labels.add(parsed.label)
+            under = _of_row if parsed.labels_row else "{}/{}".format
             self._name_first_row(parsed)
-            parsed.metrics = {_of_row(parsed.label, name): value for name, value in parsed.metrics.items()}
+            parsed.metrics = {under(parsed.label, name): value for name, value in parsed.metrics.items()}
         else:
             parsed.metrics = self._as_before(parsed.metrics)
-            self._first_row = parsed.label, parsed.metrics.keys()
+            self._first_row = parsed.label if parsed.labels_row else "", parsed.metrics.keys()
         if values:
             if not self._has_records and not parsed.evaluation:
                 self._leftovers.give_rows()

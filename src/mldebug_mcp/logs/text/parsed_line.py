@@ -121,6 +121,7 @@ class Parsed:
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
         label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
+        labels_row: The label begins an indented row of a list.
         goes_on: It is indented, or of a list, and holds nothing but numbers by name: of the record above, known or not.
     """
 
@@ -131,6 +132,7 @@ class Parsed:
     evaluation: bool = False
     drawn: bool = False
     label: str = ""
+    labels_row: bool = False
     goes_on: bool = False
 
 
@@ -221,7 +223,16 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     measured = len(metrics) > 1 or any(map(role_of, metrics))
     goes_on = goes_on or (not telling and bool(metrics) and ONE_MEASURE.fullmatch(message) is not None)
     goes_on = goes_on or (named and measured and not (telling or is_counted) and _are_measures_alone(counters, metrics))
-    return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
+    return Parsed(
+        counters,
+        metrics,
+        rank,
+        telling,
+        evaluation,
+        label=label,
+        labels_row=_ROW_LABEL.match(counters.rest) is not None,
+        goes_on=goes_on,
+    )
 
 
 def closing_figures(lines: Iterable[str]) -> dict[str, float]:
