@@ -433,7 +433,7 @@ NEAR_LENGTH = 0.06
 
 MOST_ARE_PROMPTS = 0.5
 """Share of the tokens that answers have where most are prompts. Chosen: the half."""
-NEARLY_ALL = 0.9
+MOST_COUNTED = 0.9
 """Share of all tokens that count where prompts do, at least. Chosen: padding and ends of rows are less."""
 
 
@@ -449,7 +449,7 @@ def both_sides_count(run: Run) -> Facts:
     share = answer / (prompt + answer)
     if counts is not None and seen is not None and share < MOST_ARE_PROMPTS:
         steps, counted_there, all_there = at_common_steps(counts, seen)
-        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= NEARLY_ALL * all_there):
+        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
             yield derived_fact(
                 "both_sides_count",
                 f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts "
@@ -458,7 +458,9 @@ def both_sides_count(run: Run) -> Facts:
                 {"share": counted_there[-1] / all_there[-1], "answers": share},
                 at=steps[0],
             )
-    for name, series in run.series.items() if rows else ():
+    if not rows:
+        return
+    for name, series in run.series.items():
         counts = series.finite
         if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
             continue
