@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -195,3 +197,106 @@ def test_a_setting_far_from_what_is_usual_raises_the_cause_that_it_may_be(
         for settings in ({}, {setting: value})
     )
     assert odd[cause] > 2 * plain.get(cause, 0.0)
+
+
+@pytest.mark.parametrize(("name", "off", "fires", "stated"), [
+    ("act_mean", 0.0, 0.4, True), ("alive_frac", 0.0, 0.5, True), ("nonzero", 0.2, 0.5, False),
+    ("dead_frac", 0.0, 0.1, False), ("feature_importance", 0.0, 0.3, False),
+])  # fmt: skip
+def test_a_layer_that_gives_nothing_for_any_row_is_dead(name: str, off: float, fires: float, stated: bool) -> None:
+    seen = diagnosed({"loss": 1.79 + 0.01 * NOISE[0], f"{name}/0": fires + 0.01 * NOISE[1], f"{name}/1": off})
+    assert ("layer_gives_nothing" in facts(seen)) is stated
+    assert (seen.hypotheses[0].cause == "dead_units") is stated
+
+
+def test_a_list_of_numbers_by_layer_is_read_from_each_record(tmp_path: Path) -> None:
+    rows = [{"step": at, "loss": 2 / at, "act_mean": [0.4, 0.0], "grad_norm": [0.1, 0.2]} for at in range(1, 20)]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert "layer_gives_nothing" in facts(diagnose_run(tmp_path / "log.jsonl"))
+
+
+@pytest.mark.parametrize(("held", "loss", "stated"), [(-0.2, 0.05, True), (0.8, 0.05, False), (-0.2, 0.3, False)])
+def test_an_evaluation_better_by_its_loss_and_worse_by_its_score_has_other_rows(
+    held: float, loss: float, stated: bool
+) -> None:
+    ours = {"fit": 0.9 - 0.5 * np.exp(-9 * SHARE), "loss": 0.14 + 0.1 * np.exp(-9 * SHARE)}
+    seen = diagnosed(ours, {"held": [held + 0.01 * at for at in range(12)], "val_loss": [loss] * 12})
+    assert ("sides_disagree" in facts(seen)) is stated
+    assert not stated or seen.hypotheses[0].cause == "train_eval_mismatch"
+
+
+@pytest.mark.parametrize(("train", "stated"), [(360, True), (20, False)])
+def test_more_patients_on_both_sides_than_there_are_leak(train: int, stated: bool, tmp_path: Path) -> None:
+    lines = [f"rows 5,040, patients 360 | train 4,000 rows / {train} patients | val 1,040 rows / 340 patients"]
+    lines += [f"epoch {at}: loss {0.7 - 0.03 * at:.3f} val_loss {0.7 - 0.025 * at:.3f} val_auc {0.7 + 0.015 * at:.3f}"
+              for at in range(15)]  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines), encoding="utf-8")
+    seen = diagnose_run(tmp_path / "train.log")
+    assert ("groups_shared" in facts(seen)) is stated
+    assert (seen.hypotheses[0].cause == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize(("target", "ends", "stated"), [("eps", 0.9, True), ("eps", 0.05, False), ("x0", 0.9, False)])
+def test_noise_that_is_harder_to_foresee_where_there_is_more_of_it_is_another_target(
+    target: str, ends: float, stated: bool
+) -> None:
+    levels = np.geomspace(0.07 if ends > 0.5 else 0.9, ends, 4)
+    curves = {f"by_t/{at}": level * (1 + 0.05 * NOISE[1]) for at, level in enumerate(levels)}
+    seen = diagnosed({"loss": 0.5 + 0.03 * NOISE[0], **curves}, prediction_type=target)
+    assert ("loss_by_noise_backwards" in facts(seen)) is stated
+
+
+@pytest.mark.parametrize(("dtype", "fact"), [
+    ("bfloat16", "part_in_half_stands_still"), ("float32", "part_stands_still_with_gradient"),
+])  # fmt: skip
+def test_a_part_with_a_gradient_that_stays_in_half_precision_loses_its_updates(dtype: str, fact: str) -> None:
+    norms = {"weight_norm/attn": 4 + 0.02 * SHARE, "weight_norm/gains": 17.8885}
+    slopes = {"grad_norm/attn": 0.2 + 0.01 * NOISE[2], "grad_norm/gains": 0.08 + 0.004 * NOISE[3]}
+    rounded = {name: np.round(curve, 4) for name, curve in norms.items()}
+    assert fact in facts(diagnosed({**LEARNS, **rounded, **slopes}, param_dtype=dtype))
+
+
+@pytest.mark.parametrize(("score", "stated"), [(3.8, True), (2.6, False)])
+def test_a_score_behind_the_last_evaluation_is_that_of_the_same_weights(
+    score: float, stated: bool, tmp_path: Path
+) -> None:
+    lines = ["vocab 96"]
+    for step in range(0, 900, 30):
+        lines.append(f"it {step} loss {2.5 + 2 / (1 + step / 60):.3f} grad_norm 0.5")
+        lines += [f"val {2.5 + 1.5 / (1 + step / 100):.3f}"] if step % 150 == 120 else []
+    (tmp_path / "train.log").write_text("\n".join([*lines, f"score.py: nll/char {score} bpc 5.4"]), encoding="utf-8")
+    assert ("scored_apart_at_end" in facts(diagnose_run(tmp_path / "train.log"))) is stated
+
+
+@pytest.mark.parametrize(("name", "values", "stated"), [
+    ("v_mean", -500.0, True), ("v_mean", -6.0, False), ("v_absmax", 500.0, True),
+])  # fmt: skip
+def test_a_critic_far_beyond_what_episodes_earn_by_then_runs_off(name: str, values: float, stated: bool) -> None:
+    curves = {"ep_return": -4 - 70 * np.exp(-20 * SHARE), name: values * SHARE, "entropy": 1 - 0.5 * SHARE,
+              "approx_kl": 0.003 + 0.001 * np.abs(NOISE[1])}  # fmt: skip
+    assert ("values_run_off" in facts(diagnosed(curves, algorithm="ppo"))) is stated
+
+
+@pytest.mark.parametrize(("counted", "stated"), [(0.98, True), (0.05, False)])
+def test_nearly_all_tokens_that_were_seen_count_though_most_are_prompts(counted: float, stated: bool) -> None:
+    seen = diagnosed({**LEARNS, "seen_tokens": 1200 * STEPS, "loss_tokens": 1200 * counted * STEPS},
+                     prompt_tokens=42, answer_tokens=3)  # fmt: skip
+    assert ("both_sides_count" in facts(seen)) is stated
+
+
+@pytest.mark.parametrize(("again", "stated"), [(0, True), (8, False)])
+def test_files_that_begin_anew_at_a_resume_are_trained_on_again(again: int, stated: bool, tmp_path: Path) -> None:
+    for job, (first, steps) in enumerate([(0, range(10, 240, 10)), (again, range(240, 430, 10))]):
+        head = "restored last.pt (step 231)" if job else "starting"
+        lines = [f"step={step} shard={first + (step - steps[0]) // 30} loss={4 - step / 300:.3f} lr=0.001"
+                 for step in steps]  # fmt: skip
+        (tmp_path / f"job_{job}.log").write_text("\n".join([head, *lines]), encoding="utf-8")
+    assert ("rows_after_resume" in facts(diagnose_run(tmp_path))) is stated
+
+
+def test_a_source_that_turns_round_while_others_stay_right_has_its_pairs_swapped() -> None:
+    right = {f"{name}/gold": 0.8 + 0.1 * SHARE for name in ("wiki", "desk", "red")}
+    turns = {"forum/gold": 0.82 - 0.7 * (SHARE > 0.5) + 0.01 * NOISE[2]}
+    pairs = {"loss": 0.69 - 0.2 * SHARE, "rewards/margins": 0.5 * SHARE, "rewards/accuracies": 0.5 + 0.3 * SHARE}
+    assert "source_mirrored" in facts(diagnosed({**pairs, **right, **turns}, loss_type="dpo"))
+    assert "source_mirrored" not in facts(diagnosed({**pairs, **right, "forum/gold": 0.6 + 0.01 * NOISE[2]}))

@@ -31,7 +31,7 @@ def test_a_norm_that_stays_under_the_heading_of_one_that_moves_is_kept(tmp_path:
             f"grad norms: emb {0.02 + epoch / 900:.4f}  enc {0.2 + epoch / 30:.4f}  head {0.3 + scatter(epoch):.4f}",
             f"norms: emb 98.7945  enc 9.0454  head {4.4 + epoch * 0.4:.4f}",
         ]
-    assert "new_part_stands_still" in facts(diagnosed_lines(tmp_path, lines))
+    assert "part_stands_still_with_gradient" in facts(diagnosed_lines(tmp_path, lines))
 
 
 def test_a_norm_that_is_applied_at_one_bound_shows_the_clipping(tmp_path: Path) -> None:

@@ -85,3 +85,44 @@ def test_each_head_of_a_potential_is_a_curve_of_its_own(tmp_path: Path) -> None:
     assert points(run, "eval_other/loss") == {1: 0.5, 2: 0.375}
     assert points(run, "eval_other/rmse_f") == {1: 90.5, 2: 80.5}
     assert "loss" not in run
+
+
+@pytest.mark.parametrize(("labels", "names"), [
+    (("image tower  ", "text tower   "), ("image tower/weight_norm", "text tower/weight_norm")),
+    (("emb   ", "norm  "), ("emb/weight_norm", "norm/weight_norm")),
+])  # fmt: skip
+def test_rows_with_a_label_of_their_own_below_a_heading_are_series_of_it(
+    labels: tuple[str, str], names: tuple[str, str], tmp_path: Path
+) -> None:
+    text = "".join(
+        f"[{10 * at}]\n  loss  {2 + 4 / at:.4f}\n"
+        + "".join(f"  {label}|w| {row + at / 100}  grad_norm 0.5\n" for row, label in enumerate(labels, start=1))
+        for at in range(1, 30)
+    )
+    run = read(tmp_path, text)
+    for row, name in enumerate(names, start=1):
+        assert points(run, name) == {10.0 * at: row + at / 100 for at in range(1, 30)}
+
+
+def test_evaluations_by_their_batch_below_training_are_no_records_of_it(tmp_path: Path) -> None:
+    text = "".join(
+        f"epoch {at}\n    train    loss {1 / at:.4f} acc 0.9\n"
+        + "".join(f"    val@{rows}   loss {rows / at:.4f} acc 0.8\n" for rows in (768, 64))
+        for at in range(1, 12)
+    )
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {float(at): round(1 / at, 4) for at in range(1, 12)}
+    assert points(run, "val@64/loss") == {float(at): round(64 / at, 4) for at in range(1, 12)}
+
+
+def test_several_records_below_the_heading_of_a_round_are_all_read(tmp_path: Path) -> None:
+    losses = [round(5 - at / 10, 3) for at in range(20)]
+    rounds = (f"Round {at // 5}\n" * (at % 5 == 0) + f"    loss {loss}   grad_norm 0.5\n"
+              for at, loss in enumerate(losses))  # fmt: skip
+    assert read(tmp_path, "".join(rounds))["loss"].value.tolist() == losses
+
+
+def test_a_table_whose_cells_bars_divide_keeps_rows_with_an_empty_last_cell(tmp_path: Path) -> None:
+    rows = [f"{at}|{2 / at:.4f}|{'0.9' if at % 5 == 0 else ''}" for at in range(1, 20)]
+    run = read(tmp_path, "\n".join(["it|loss|acc", *rows]), "log.csv")
+    assert points(run, "loss") == {float(at): round(2 / at, 4) for at in range(1, 20)}

@@ -703,6 +703,8 @@ _LAST = regex(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
 _LISTED = regex(r"(?P<metric>.+)/(?P<rank>\d+)")
 _TIMES = frozenset({"t", "time", "times", "latency", "duration", "us", "ms", "sec", "secs", "seconds"})
 """Words of a time that a rank takes for a step, or for a part of it."""
+_BY = frozenset({"by", "per"})
+"""Words behind which stands what values are split by: `by_t` holds a value for each stretch of times."""
 _OF_COMPUTING = regex(r"compute|forward|backward|fwd|bwd|kernel|matmul", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
@@ -743,7 +745,8 @@ def _is_time(metric: str) -> bool:
     role = role_of(metric)
     if role is not None:
         return role.quantity.is_duration and role.quantity not in CLOCKS
-    return not _TIMES.isdisjoint(pieces_of(metric))
+    words = pieces_of(metric)
+    return not _TIMES.isdisjoint(words) and _BY.isdisjoint(words)
 
 
 _OF_WEIGHTS = frozenset({"w", "weight", "weights", "param", "params", "update", "updates", "activation", "act"})

@@ -911,7 +911,7 @@ def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float,
     if min(len(before), len(after)) < RECORDS_AT_A_STAGE or times < 2:
         return None
     low, high = before[-RECORDS_AT_A_STAGE:], median(after[:RECORDS_AT_A_STAGE])
-    return (median(low), high, times) if high > float(low.max()) else None
+    return (median(low), high, times) if high > float(np.sort(low)[-2]) else None  # the last may be of the next stage
 
 
 TIME_BLOCKS = 10
@@ -1310,6 +1310,8 @@ def rows_after_resume(run: Run) -> Facts:
         if (place := next(found, None)) is None:
             continue
         at, before = place
+        if _ended_there(series, at):
+            continue
         began, again = series.step[before], series.step[at]
         passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
         if again <= began or (round(passes) and abs(passes - round(passes)) < PASS_TOLERANCE * round(passes)):
@@ -1324,12 +1326,32 @@ def rows_after_resume(run: Run) -> Facts:
         )
 
 
+_OF_FILES = frozenset({"file", "shard", "chunk", "part", "tar", "archive", "volume", "shards", "files"})
+"""Words of pieces of the data that are read one after the other."""
+CUT_SHORT = 0.75
+"""Share of the steps of a file after which another one begins in its middle, at most. Chosen: by hand."""
+
+
 def _rows_named(column: Series) -> Series | None:
     """Return the values of a column that are whole numbers of many rows, None if they are no such."""
     values = column.finite.value
     if column.role is not None or len(values) < 2 * ROWS_IN_A_ROW or (values % 1 != 0).any() or (values < 0).any():
         return None
+    if not _OF_FILES.isdisjoint(pieces_of(column.name)) and len(distinct(values)) > ROWS_IN_A_ROW:
+        begins = np.flatnonzero(np.diff(values, prepend=values[0] - 1))  # a file is read over several records
+        return replace(column.finite, step=column.finite.step[begins], value=values[begins])
     return column.finite if len(distinct(values)) >= LEAST_ROW_NUMBERS else None
+
+
+def _ended_there(series: Series, at: int) -> bool:
+    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there.
+
+    Rows that do not count on are none of files in turn.
+    """
+    if _OF_FILES.isdisjoint(pieces_of(series.name)) or median(np.diff(series.value[:at])) != 1:
+        return False
+    lasts, turns = np.diff(series.step[: at + 1]), list(pairwise(series.value.tolist()))
+    return turns.count(turns[at - 1]) > 1 or lasts[-1] > CUT_SHORT * median(lasts[:-1])
 
 
 def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:

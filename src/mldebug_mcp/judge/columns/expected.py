@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mldebug_mcp.checks.curve import at_common_steps
-from mldebug_mcp.checks.evaluation import as_shares
+from mldebug_mcp.checks.evaluation import as_shares, mixes_labels
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex, replace
@@ -36,8 +36,10 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.metrics import side_of
 from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.printed import GROUPS
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 
@@ -498,6 +500,37 @@ def layers_shrink(run: Run) -> Facts:
             )
 
 
+_OF_FIRING = frozenset({"nonzero", "active", "alive", "firing", "fires", "fired"})
+_OF_SILENCE = frozenset(
+    {"dead", "zero", "zeros", "sparsity", "inactive", "saturated", "grad", "gradient", "importance"}
+)
+"""Words of a list in which zero is what a sound layer has."""
+
+
+def layer_gives_nothing(run: Run) -> Facts:
+    """Yield that what one layer gives is exactly 0 in all records, where another layer of the same list gives some."""
+    lists: dict[str, dict[str, Series]] = {}
+    for name, column in run.series.items():
+        series = column.finite
+        head, _, own = name.rpartition("/")
+        words = set(pieces_of(head))
+        is_of_layers = words & _OF_FIRING or (words & _OF_ACTIVATIONS and words & (_OF_SIZE | {"mean", "frac"}))
+        if is_of_layers and not words & _OF_SILENCE and len(series) >= MIN_RECORDS_FOR_LEVEL:
+            lists.setdefault(head, {})[own] = series
+    for layers in lists.values():
+        silent = [series for series in layers.values() if not series.value.any()]
+        firing = [series for series in layers.values() if series.value.all()]
+        if silent and firing:
+            yield derived_fact(
+                "layer_gives_nothing",
+                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in "
+                f"all {len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of "
+                "that layer fires for any row, so that no gradient gets through it.",
+                {"layers": len(silent)},
+                at=silent[0].step[0],
+            )
+
+
 def policy_never_moves(run: Run) -> Facts:
     """Yield that the divergence of a policy from the one that sampled, and its clips, are exactly 0 after the start.
 
@@ -624,6 +657,61 @@ LEARNS_NOTHING = 0.9
 """Share of its first level that a part of the loss keeps at least. Chosen."""
 
 
+BETTER_BY_LOSS = 0.7
+"""Share of the training loss that an evaluation loss has at most, where it is far better. Chosen."""
+
+
+def sides_disagree(run: Run) -> Facts:
+    """Yield that evaluation is far better than training by the loss, and far worse by the same score of both.
+
+    Not this where the loss of training counts what evaluation does not, as that of softened labels or of policies.
+    """
+    if run.kind in POLICIES or not {"loss", "eval_loss"} <= run.series.keys() or mixes_labels(run):
+        return
+    losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)[1:]
+    for train, evaluation in _scores_of_both(run):
+        steps, ours, theirs = at_common_steps(train, evaluation)
+        late = slice(-max(1, len(steps) // 3), None)
+        if len(steps) < LEAST_PAIRS or len(losses[0]) < LEAST_PAIRS or np.ptp(ours) == 0:
+            continue
+        low, high = (median(loss[-max(1, len(loss) // 3) :]) for loss in (losses[1], losses[0]))
+        if not 0 < low <= BETTER_BY_LOSS * high or (ours[late] - theirs[late]).min() < SETS_APART:
+            continue
+        yield derived_fact(
+            "sides_disagree",
+            f"{named(evaluation)} is {from_to(theirs[late])} over the last third where {named(train)} is "
+            f"{from_to(ours[late])}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
+            f"{figure(high)}. Rows of one scale cannot be both: evaluation gets its rows on another scale.",
+            {"train": median(ours[late]), "eval": median(theirs[late])},
+            at=float(steps[0]),
+        )
+
+
+def _scores_of_both(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield scores of training next to the same of evaluation: by quantity, or called by their set alone."""
+    alone = {side_of(name): column.finite for name, column in run.series.items() if column.role is None}
+    if {"train", "eval"} <= alone.keys() and max(np.abs(alone[of].value).max() for of in ("train", "eval")) <= 1:
+        yield alone["train"], alone["eval"]
+    for quantity in _OF_ONE_SCORE:
+        ours, theirs = (whole_column(run, quantity, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
+        if ours is not None and theirs is not None:
+            yield replace(ours, value=as_shares(ours.value)), replace(theirs, value=as_shares(theirs.value))
+
+
+def groups_shared(run: Run) -> Facts:
+    """Yield that training and evaluation have more groups of rows together than there are: some are in both."""
+    for group in GROUPS:
+        every, train, evaluated = (run.setting(f"{of}_{group}") for of in ("all", "train", "eval"))
+        if every and train and evaluated and max(train, evaluated) <= every and train + evaluated > every:
+            yield derived_fact(
+                "groups_shared",
+                f"Training has rows of {figure(train)} {group} and evaluation of {figure(evaluated)}, of "
+                f"{figure(every)} in all: {figure(train + evaluated - every)} or more are in both. What is known of a "
+                "group by its other rows is scored as if it were foreseen.",
+                {"train": train, "eval": evaluated, "all": every},
+            )
+
+
 def part_never_learns(run: Run) -> Facts:
     """Yield that one part of the training loss stays at its first level while all others of its list fall by far.
 
@@ -653,6 +741,39 @@ def part_never_learns(run: Run) -> Facts:
 
 
 _LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
+_PREDICTS_NOISE = regex(
+    r"\b(?:eps|epsilon|noise)[ _-](?:net|pred|prediction|model)|(?:pred|predicts?|prediction|target|objective|"
+    r"parametri[sz]ation)(?:[ _]type)?\b.{0,12}\b(?:eps|epsilon|noise)\b",
+    re.IGNORECASE,
+    needs=("eps", "noise"),
+)
+"""A setting by which a denoiser foresees the noise."""
+_OF_NOISE_LEVEL = frozenset({"t", "timestep", "timesteps", "sigma", "noise"})
+HARDER_AT_END = 4.0
+"""Times the loss at the least noise that the one at the most noise has. Chosen: of noise it is the other way round."""
+
+
+def loss_by_noise_backwards(run: Run) -> Facts:
+    """Yield that a denoiser is to foresee the noise, and its loss rises from the least noise to the most."""
+    stated = [setting for setting in run.settings.values() if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
+    lists: dict[str, list[Series]] = {}
+    for series, words in _long(run) if stated else ():
+        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0:
+            lists.setdefault(_NUMBER_AT_END.sub("", words), []).append(series)
+    for levels in lists.values():
+        late = [median(tail(series)) for series in levels]
+        if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
+            yield derived_fact(
+                "loss_by_noise_backwards",
+                f"{stated[0].key} is {stated[0].value}, and {named(levels[0])} to {named(levels[-1])} are "
+                f"{', '.join(map(figure, late))}: the loss rises with the noise. Noise is hardest to foresee where "
+                "there is least of it. A loss that rises is one of clean data, or levels are counted the other way.",
+                {"first": late[0], "last": late[-1]},
+                at=levels[0].step[0],
+            )
+
+
+_NUMBER_AT_END = regex(r"_?\d+$")
 _TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdout", "real", "actual", "external"})
 """Words of a reward that is not the trained one."""
 

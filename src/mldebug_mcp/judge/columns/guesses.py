@@ -43,6 +43,7 @@ from mldebug_mcp.judge.columns import (
     named,
     tail,
     training_loss,
+    whole_column,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
@@ -453,10 +454,34 @@ NEAR_LENGTH = 0.06
 """Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
 
 
+MOST_ARE_PROMPTS = 0.5
+"""Share of the tokens that answers have where most are prompts. Chosen: the half."""
+MOST_COUNTED = 0.9
+"""Share of all tokens that count where prompts do, at least. Chosen: padding and ends of rows are less."""
+
+
 def both_sides_count(run: Run) -> Facts:
     """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
     prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
-    if run.kind in POLICIES or not prompt or not answer or not rows:
+    if run.kind in POLICIES or not prompt or not answer:
+        return
+    counts, seen = (
+        whole_column(run, quantity, phase="train", least=LEAST_PAIRS)
+        for quantity in (Quantity.LOSS_TOKENS, Quantity.TOKENS_SEEN)
+    )
+    share = answer / (prompt + answer)
+    if counts is not None and seen is not None and share < MOST_ARE_PROMPTS:
+        steps, counted_there, all_there = at_common_steps(counts, seen)
+        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
+            yield derived_fact(
+                "both_sides_count",
+                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts "
+                f"have {figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
+                f"{percent(share)} of them would.",
+                {"share": counted_there[-1] / all_there[-1], "answers": share},
+                at=steps[0],
+            )
+    if not rows:
         return
     for name, series in run.series.items():
         counts = series.finite
@@ -665,6 +690,8 @@ MIN_OVERSURE_LOSS_RATIO = 1.3
 within it."""
 SURER_AS_LOADED = 1.06
 """... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
+MIN_OVERSURE_AS_LOADED = 1.2
+"""The same from which on no new layer explains it. Chosen: by hand."""
 
 
 @given_loss(not_of=NOT_BY_LOSS)
@@ -692,7 +719,7 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
         else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield derived_fact(
-        "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_LOSS_RATIO * uniform else "surer_than_guess",
+        "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_AS_LOADED * uniform else "surer_than_guess",
         f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
         f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
         "sure of wrong tokens is given other ids for them than those it learnt.",
@@ -751,10 +778,7 @@ def scored_apart(run: Run, losses: Losses) -> Facts:
         return
     for series in run.series.values():
         other = series.finite
-        if len(other) < LEAST_PAIRS or other.name in ("loss", "eval_loss"):
-            continue
-        pieces = pieces_of(named(series))
-        if _OF_A_SCORER.isdisjoint(pieces) or any(piece in PHASES for piece in pieces):
+        if len(other) < LEAST_PAIRS or not _is_of_scorer(other):
             continue
         steps, evaluated, scored = at_common_steps(losses[1], other)
         if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
@@ -770,6 +794,38 @@ def scored_apart(run: Run, losses: Losses) -> Facts:
             "training and its evaluation learn is something else than what this score asks for.",
             {"scored": scored[-1], "evaluated": evaluated[-1]},
             at=steps[-1],
+        )
+
+
+def _is_of_scorer(series: Series) -> bool:
+    """Say whether a column is a score of text by another program: it names no set."""
+    pieces = pieces_of(named(series))
+    is_own = series.name in ("loss", "eval_loss") or any(piece in PHASES for piece in pieces)
+    return not is_own and not _OF_A_SCORER.isdisjoint(pieces)
+
+
+ABOVE_AT_END = 1.4
+"""Times the last held-out loss from which on another score of it is far above. Chosen: other rows cost less."""
+FAR_BELOW_GUESS = 0.75
+"""Share of the loss of a uniform guess that a held-out loss has at most where much is learnt. Chosen."""
+
+
+@given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def scored_apart_at_end(run: Run, losses: Losses) -> Facts:
+    """Yield that a score of text behind the last evaluation is far above the held-out loss, and nearer to a guess."""
+    guess = uniform_loss(run) if run.facts.tokens else None
+    last, step = float(losses[1].value[-1]), losses[1].step[-1]
+    for series in run.series.values() if guess and 0 < last <= FAR_BELOW_GUESS * guess else ():
+        once = series.finite
+        if len(once) != 1 or once.step[0] < step or not _is_of_scorer(once) or once.value[0] < ABOVE_AT_END * last:
+            continue
+        yield derived_fact(
+            "scored_apart_at_end",
+            f"{named(series)} is {figure(once.value[0])} behind the last evaluation, where {named(losses[1])} is "
+            f"{figure(last)}. Text of one kind has one loss by the same weights. So training and its evaluation learn "
+            "something else than what this score asks for, or it reads the text otherwise.",
+            {"scored": once.value[0], "evaluated": last},
+            at=once.step[0],
         )
 
 
@@ -842,7 +898,7 @@ CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
 FEW_UNITS = 8.0
 """Units of a model of tokens up to which it is narrow. Chosen: logits of so few directions order no vocabulary."""
-LEFT_OF_GUESS = (0.3, 0.95)
+LEARNT_OF_GUESS = (0.3, 0.95)
 """Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
 
 
@@ -858,7 +914,7 @@ def narrow_layer(run: Run, loss: Series) -> Facts:
     if not widths or not classes or uniform is None:
         return
     narrowest, left = min(widths), median(tail(loss)) / uniform
-    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
+    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
         return
     if tokens and narrowest > FEW_UNITS:
         return

@@ -659,18 +659,28 @@ def source_mirrored(run: Run) -> Facts:
             groups.setdefault(tuple(series.step.tolist()), []).append(series)
     for shares in groups.values() if run.kind not in POLICIES else ():
         for wrong in shares:
+            low = median(tail(wrong))
             others = [
                 series for series in shares
                 if series is not wrong and np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN
             ]  # fmt: skip
-            low, right = median(tail(wrong)), [median(tail(series)) for series in others]
+            turns = run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT
+            if turns and not others:
+                last = pieces_of(wrong.name)[-1]
+                others = [series for series in shares if series is not wrong and pieces_of(series.name)[-1] == last]
+            right = [median(tail(series)) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
                 continue
+            how = (
+                f"it was {figure(wrong.value[0])} at first"
+                if turns
+                else f"in each of {len(wrong)} records it is what these lack of one"
+            )
             yield derived_fact(
                 "source_mirrored",
                 f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
-                f"{figure(right[0])} and {figure(right[1])}; in each of {len(wrong)} records it is what these lack "
-                "of one. Answers that are right as often, and labels the other way round, look so.",
+                f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
+                "other way round, look so.",
                 {"low": low, "high": right[0]},
                 at=wrong.step[0],
             )
@@ -681,6 +691,10 @@ _OF_SQUARES = frozenset({"sq", "squared", "mse", "loss", "err", "error", "se"})
 """Words of what a critic foresees, and of its squared error."""
 FAR_BEYOND_RETURNS = 1000.0
 """Times the largest return. Chosen: a discount of 0.99 adds up a hundred rewards."""
+_OF_EPISODES = frozenset({"ep", "eprew", "episode", "episodic", "return", "returns", "ret"})
+"""Words of the sum of the rewards of an episode."""
+FAR_BEYOND_EPISODES = 10.0
+"""Times the largest sum of an episode over the later half. Chosen: what is left of an episode sums up to less."""
 TIMES_GROWN = 10.0
 """Times by which it has grown from its first to its last values. Chosen: by hand."""
 
@@ -695,19 +709,23 @@ def values_run_off(run: Run) -> Facts:
     reward = logged(run, "reward", LEAST_PAIRS) if run.kind in POLICIES else None
     if reward is None and (run.kind not in (*POLICIES, "unknown") or "loss" in run):
         return
-    most = 0.0 if reward is None else float(np.abs(reward.value).max())
+    most, beyond_most, is_of_episodes = 0.0, 0.0, False
+    if reward is not None:
+        is_of_episodes = not _OF_EPISODES.isdisjoint(pieces_of(named(reward)))
+        most = float(np.abs(reward.value[-(len(reward) // 2) :] if is_of_episodes else reward.value).max())
+        beyond_most = (FAR_BEYOND_EPISODES if is_of_episodes else FAR_BEYOND_RETURNS) * most
     for name, series in run.series.items():
         words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
         if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or (reward is not None and not most > 0):
             continue
         value = np.sqrt(value) if words & _OF_SQUARES else value
         first, last = float(value[0]), median(value[-LEAST_PAIRS:])
-        least = RUNS_OFF * max(first, 1.0) if reward is None else max(FAR_BEYOND_RETURNS * most, TIMES_GROWN * first)
+        least = RUNS_OFF * max(first, 1.0) if reward is None else max(beyond_most, TIMES_GROWN * first)
         if last < least or monotone(sample(value)) < MOSTLY_RIGHT:
             continue
-        beyond = (
-            "" if reward is None else f", while {named(reward)} is {figure(most)} at the most. No return is so large"
-        )
+        when = " over the later half" if is_of_episodes else ""
+        beyond = "" if reward is None else f", while {named(reward)} is {figure(most)} at the most{when}"
+        beyond += ". No return is so large" if beyond else ""
         yield derived_fact(
             "values_run_off",
             f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "

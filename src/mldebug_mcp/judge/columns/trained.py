@@ -763,6 +763,23 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     return travelled >= FAR_BEYOND * _last_digit([float(norm.value[0])])
 
 
+def _moves_far(norm: Series, still: Series) -> bool:
+    """Say whether a norm moves by a share that no rounding makes, or that the digits of one that stays would show."""
+    share, sizes = abs(float(norm.value[-1] / norm.value[0]) - 1), [float(norm.value[0]), float(still.value[0])]
+    digits = max(_last_digit([size]) / size for size in sizes) if min(sizes) > 0 else 1.0
+    return share > MIN_NORM_MOVE_SHARE or share >= FAR_BEYOND * digits
+
+
+def _moves_others(run: Run, norm: Series, gradient: Series, moving: Sequence[Series]) -> bool:
+    """Say whether a gradient that is as much smaller as this one moves another part far beyond the digit of a norm."""
+    for other in moving:
+        slope = _gradient_of(run, other)
+        if slope is not None and (size := median(slope.value)) > 0:
+            moved = abs(float(other.value[-1] - other.value[0])) * min(1.0, median(gradient.value) / size)
+            return moved >= FAR_BEYOND * _last_digit([float(norm.value[0])])
+    return False
+
+
 def _values_since_norm(series: Series, norm: Series) -> Floats:
     """Return the finite values of a metric from the first record of a norm on."""
     return series.finite.where(series.finite.step >= norm.step[0]).value
@@ -882,20 +899,26 @@ def part_stands_still(run: Run) -> Facts:
     unchanged = [change for change in changes if not change.value.any()]
     still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
-    moving = moving or [norm for norm in norms if abs(norm.value[-1] / norm.value[0] - 1) > MIN_NORM_MOVE_SHARE]
+    moving = moving or [norm for norm in norms if still and _moves_far(norm, still[0])]
     if not still or not moving or _leaves_parts(run, moving):
         return
     first, other = still[0].value[0], moving[0].value
     gradient = _gradient_of(run, still[0])
-    if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
+    if (
+        gradient is not None and not unchanged
+        and not (_would_move(run, still[0], gradient) or _moves_others(run, still[0], gradient, moving))
+    ):  # fmt: skip
         gradient = None
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
     fact = "new_part_stands_still" if _is_new(run, still[0], other) else "part_stands_still"
     fact = "last_layer_stands_still" if _is_last(still[0]) else fact
+    kept_in = _weights_in_half(run) if has else ""
+    is_lost = kept_in != ""
+    why = f" The weights are kept in {kept_in}, which rounds small changes away." if is_lost else ""
     yield derived_fact(
-        "part_stands_still_with_gradient" if has else fact,
+        "part_in_half_stands_still" if is_lost else "part_stands_still_with_gradient" if has else fact,
         f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
-        f"goes from {figure(other[0])} to {figure(other[-1])}.{has} Weights that are trained move.",
+        f"goes from {figure(other[0])} to {figure(other[-1])}.{has} Weights that are trained move.{why}",
         {"value": first, "records": len(still[0])},
     )
 
@@ -1073,7 +1096,13 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
     words = set(pieces_of(part.name))
     norms = columns_of(run, Quantity.GRADIENT_NORM, least=LEAST_STILL)
     parts = {norm.name: set(pieces_of(norm.role.part if norm.role and norm.role.part else norm.name)) for norm in norms}
-    shared = [norm for norm in norms if (own := parts[norm.name] - _OF_NORMS) and own <= words and median(norm.value)]
+    head = part.name.rpartition("/")[0]
+    shared = [
+        norm for norm in norms
+        if median(norm.value)
+        and ((head and head in (norm.name.rpartition("/")[0], norm.name.rpartition(" ")[0]))
+             or ((own := parts[norm.name] - _OF_NORMS) and own <= words))
+    ]  # fmt: skip
     return shared[0] if shared else None
 
 
@@ -1114,6 +1143,19 @@ _PURE = ("pure", "full", "true", "weights")
 
 def _precision_setting(run: Run) -> str:
     return str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+
+
+def _weights_in_half(run: Run) -> str:
+    """Return the half-precision format in which settings say that weights are kept; "" where they do not."""
+    pure = run.facts.precision if any(word in _precision_setting(run) for word in _PURE) else None
+    of_weights = [
+        kept for key, kept in formats_kept_in(run.settings) if not _WORDS_OF_WEIGHTS.isdisjoint(pieces_of(key))
+    ]
+    return next((kept for kept in (pure, *of_weights) if kept in SPACING), "")
+
+
+_WORDS_OF_WEIGHTS = frozenset({"param", "params", "parameter", "parameters", "weight", "weights", "master"})
+"""Words of a format in which weights are kept."""
 
 
 def update_below_spacing(run: Run) -> Facts:

@@ -169,7 +169,9 @@ _PAIR = regex(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
 _PAIR_NAME = regex(r"[A-Za-z)] ?[:=]\s*$")
 _THOUSANDS = regex(r"[A-Za-z] +\d{1,3},\d{3}(?!\d)")
 """A number behind a word, "step 10,000": the comma separates thousands, and no cells."""
-_DELIMITERS = ("\t", ",", ";")
+_DELIMITERS = ("\t", ",", ";", "|")
+_DRAWN_BAR = regex(r"^\||\s\||\|\s")
+"""A bar of a table that is drawn, or of a line of text; one that separates cells has no blanks next to it."""
 MAX_COMMENTS = 200
 """Lines in which the header of a table is looked for, behind what a script says of the run in comments."""
 ROWS_OF_ONE_COLUMN = 3
@@ -247,6 +249,8 @@ def _delimiter_of(body: list[str]) -> str | None:
         return None
     for delimiter in _DELIMITERS:
         if delimiter == "," and any(map(_THOUSANDS.search, body[:3])):
+            continue
+        if delimiter == "|" and any(map(_DRAWN_BAR.search, body[:3])):
             continue
         try:
             header, *rows = csv.reader(body[:3], delimiter=delimiter)

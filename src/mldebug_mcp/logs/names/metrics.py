@@ -314,6 +314,11 @@ _OF_RANKS = frozenset(
 """Words of a list that has a value for each of the processes that train together."""
 _SHARES = regex(r"(?:^|[/_.])(?:frac(?:tion)?|share|sparsity)s?(?:$|[/_.])", re.IGNORECASE)
 """What lists are called that have a share for each layer."""
+_OF_LAYERS = frozenset(
+    {"act", "acts", "activation", "activations", "nonzero", "active", "alive", "dead", "layer", "layers"}
+)
+_NORMS_OF_LAYERS = frozenset({Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM})
+"""Words and quantities of lists that have a number for each layer: `act_mean`, `grad_norm`."""
 MAX_SINGLES = 200
 """Items of a list that are looked at for a metric each. Chosen by hand."""
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
@@ -379,7 +384,8 @@ def _scores_in(name: str, values: list[object]) -> Iterator[tuple[str, float]]:
     if len(values) == len(COCO_SCORES) and "coco" in name.lower():
         members = COCO_SCORES
     elif len(values) <= MAX_CLASSES and (
-        (role is not None and role.quantity.higher_is_better) or (role is None and _SHARES.search(name))
+        (role is not None and (role.quantity.higher_is_better or role.quantity in _NORMS_OF_LAYERS))
+        or (role is None and (_SHARES.search(name) or not _OF_LAYERS.isdisjoint(pieces_of(name))))
     ):
         members = range(len(values))
     numbers = list(map(to_number, values)) if members else []
@@ -406,6 +412,11 @@ def phase_alone(name: str) -> str:
     """Return the phase that is all that a name says, "train" or "eval", as `held` alone does; "" for other names."""
     word = name.lower().translate(_UNMARKED)
     return "eval" if word == "held" else PHASES.get(word, "")
+
+
+def side_of(name: str) -> str:
+    """Return the phase that is all a name says next to that of the other side: `fit` next to `held` is "train"."""
+    return "train" if name.lower() in ("fit", "fitted", "seen") else phase_alone(name)
 
 
 def is_phase_alone(name: str) -> bool:

@@ -13,7 +13,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.line_prefixes import without_prefix
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling, side_of
 from mldebug_mcp.logs.names.settings import settings_of
 from mldebug_mcp.logs.numbers import NUMBER
 from mldebug_mcp.logs.settings.settings import (
@@ -489,6 +489,7 @@ MAX_RATE = 10.0
 """A learning rate. Chosen: a number behind an optimizer that is larger counts something."""
 _SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
+    r"|\bvocab[^\d\n]{1,40}?(?P<entries>\d[\d,]{0,12}) (?:entries|symbols|tokens|types|pieces|characters|chars)\b"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
@@ -518,12 +519,23 @@ _FLOOR_IN_PROSE = regex(
 )
 """What a line says of the least loss that a model of these data can have."""
 _LOSS_AS_LOADED = regex(
-    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
-    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)",
+    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?(?:\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
+    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)|\b(?P<nats>\d{1,2}\.\d{1,9}) nats?\b)",
     re.IGNORECASE,
     needs="load",
 )
 """What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
+GROUPS = (
+    "subjects", "patients", "users", "speakers", "customers", "households", "sites", "authors", "scenes", "videos",
+    "animals", "individuals", "families", "donors", "stations", "writers", "players",
+)  # fmt: skip
+"""Groups that rows belong to, with more in common than rows of several."""
+_PARTS_OF_LINE = regex(r"[|;]")
+_GROUPS_IN_PROSE = regex(
+    rf"\b(?P<before>{'|'.join(GROUPS)})(?: in (?:all|total))?\s?[:=]?\s{{0,3}}(?P<after>\d[\d,]{{0,12}})"
+    rf"|(?P<number>\d(?:[\d,]{{0,12}}\d)?) (?P<group>{'|'.join(GROUPS)})\b",
+    re.IGNORECASE,
+)
 _FILES_IN_PROSE = regex(
     r"(?:[^\n]{0,80}[|\]:-] {1,4})?\W{0,4}(?:[a-z]{2,4}ing )?"
     r"(?:(?P<train>train(?:ing)?)|(?:val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out))"
@@ -545,7 +557,8 @@ _DISTINCT_IN_PROSE = regex(
 )
 """A line that says how many of the training rows are distinct."""
 _FORMAT_IN_PROSE = regex(
-    r"\b(?:dtype|(?P<weights>weights|params|parameters))(?: is| are| in|:|=)?\s{0,3}=?\s{0,3}(?:torch\.|jnp\.)?"
+    r"\b(?:dtype|(?P<weights>weights|params|parameters))(?: is| are| in|:|=)?\s{0,8}=?\s{0,3}"
+    r"(?:\d[\d.,]{0,15}\s?[KMB]?,?\s?\(?(?:in )?)?(?:torch\.|jnp\.)?"
     r"(?P<format>bfloat16|bf16|float16|fp16)\b",
     re.IGNORECASE,
     needs=("dtype", "weights", "params", "parameters"),
@@ -825,7 +838,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     """Return the tokens, classes, format, floor or loss that a line of prose names: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
     for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
-        number = int((match["number"] or match["classes"]).replace(",", ""))
+        number = int((match["number"] or match["entries"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     if "world" in line.lower() and (world := _WORLD_IN_PROSE.search(line)) is not None:
@@ -835,8 +848,9 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
+    found |= _groups_in_prose(line) if any(map(line.lower().__contains__, GROUPS)) else {}
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
-        found["checkpoint_loss"] = float(loaded["loss"])
+        found["checkpoint_loss"] = float(loaded["loss"] or loaded["nats"])
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
         found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
@@ -844,6 +858,19 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
+    return found
+
+
+def _groups_in_prose(line: str) -> dict[str, object]:
+    """Return how many patients, users or other groups of rows a line counts, of a set or in all."""
+    found: dict[str, object] = {}
+    for part in _PARTS_OF_LINE.split(line):
+        group = _GROUPS_IN_PROSE.search(part)
+        phase = side_of(part.split()[0].strip(":=")) if part.split() else ""
+        if group is None or not (phase or group["before"]):
+            continue
+        number = int((group["after"] or group["number"]).replace(",", ""))
+        found.setdefault(f"{phase or 'all'}_{(group['before'] or group['group']).lower()}", number)
     return found
 
 

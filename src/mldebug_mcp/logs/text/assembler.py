@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.align import MAX_RATIO_OF_REPEATS
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.line_prefixes import set_in
+from mldebug_mcp.logs.line_prefixes import names_phase, set_in
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     UNNAMED,
@@ -749,6 +750,7 @@ class Assembler:
         self._in_heading: set[str] = set()  # what the line of the open heading tells itself
         self._below_heading: Mapping[str, object] = {}  # the dict that a heading counted last
         self._own_labels: set[str] = set()  # those whose lines are series of their own
+        self._first_row: tuple[str, Set[str]] = "", frozenset()  # the label and names of the line taken last
         self._closing: list[tuple[int, Parsed]] | None = None  # lines under the heading of a closing evaluation
         self._closing_set = ""  # the set that a heading among them names
 
@@ -921,9 +923,12 @@ class Assembler:
         is_own = self._is_series_of_its_own(number, values, parsed)
         if is_own:
             self._own_labels.add(parsed.label)
-            parsed.metrics = {f"{parsed.label}/{name}": value for name, value in parsed.metrics.items()}
+            under = _of_row if parsed.labels_row else "{}/{}".format
+            self._name_first_row(parsed)
+            parsed.metrics = {under(parsed.label, name): value for name, value in parsed.metrics.items()}
         else:
             parsed.metrics = self._as_before(parsed.metrics)
+            self._first_row = parsed.label if parsed.labels_row else "", parsed.metrics.keys()
         if values:
             if not self._has_records and not parsed.evaluation:
                 self._leftovers.give_rows()
@@ -946,6 +951,13 @@ class Assembler:
         if parsed.label == "test":  # what is of training in the record tells nothing of another set
             again = [pair for pair in again if any(map(is_evaluation, block))]
         return here and any(before != value for before, value in again)
+
+    def _name_first_row(self, like: Parsed) -> None:
+        """Give the row above, whose names this one repeats, its label, too; a set keeps its names."""
+        label, names = self._first_row
+        if label and not names_phase(label) and names == like.metrics.keys():
+            self._own_labels.add(label)
+            self._block = {_of_row(label, name) if name in names else name: self._block[name] for name in self._block}
 
     def _is_near_record(self, number: int) -> bool:
         near = self._heading or number - self._line <= MAX_LINES_BELOW_RECORD or number == self._added + 1
@@ -1321,6 +1333,8 @@ class Assembler:
                 self._added = number
                 return
             if self._heading:  # another record under the same heading
+                if self._step_name.strip().lower() in _OF_SEVERAL_RECORDS and "step" in self._counters:
+                    self._counters = {"epoch": self._counters["step"]}
                 counters = self._counters
                 self._open(number, counters, metrics, heading=True)
                 self._labels = {label}
@@ -1365,6 +1379,17 @@ class Assembler:
         self.flush()
         self._line, self._heading, self._labels, self._in_heading = number, heading, set(), set()
         self._counters, self._block = counters, dict(metrics)
+
+
+_OF_SEVERAL_RECORDS = ("round", "cycle", "outer", "stage")
+"""Counters whose headings may have several records below, as an epoch has."""
+
+
+def _of_row(label: str, name: str) -> str:
+    """Return the name that a metric has under the label of its row: as that of a part, where the label is of one."""
+    named, spaced = f"{label}/{name}", f"{label} {name}"
+    is_lost = (role := role_of(named)) is not None and role.is_whole and not role.is_evaluation
+    return spaced if is_lost and (part := role_of(spaced)) is not None and part.part else named
 
 
 def _is_row(parsed: Parsed) -> bool:

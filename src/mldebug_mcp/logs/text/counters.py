@@ -98,6 +98,7 @@ _BARE = regex(
     r"|\[\s{0,8}(?P<bracket>\d{1,9}|\d{1,3}(?:,\d{3}){1,3})(?:/(?P<brackets>\d{1,9}))?\])\s++"
     r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
     r"|#(?P<hash>\d{1,9})[:|]?(?:\s++(?=[A-Za-z])|\s{0,8}$)"
+    r"|(?:\[\s{0,8}|[=*~-]{2,80}\s)(?P<alone>\d{1,9})(?:\s{0,8}\]|\s[=*~-]{2,80})\s{0,8}$"  # a heading: "[100]"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _FIRST_VALUE = regex(
@@ -193,7 +194,7 @@ _TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("st
 """Counters, and the groups that hold how many there are of them."""
 
 
-_BARE_COUNTERS = ("colon", "bracket", "hash", "number", "lone")
+_BARE_COUNTERS = ("colon", "bracket", "hash", "alone", "number", "lone")
 """The groups of a counter without a word for it."""
 
 

@@ -389,7 +389,14 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             of.ends_epoch, of.length_is_known,
         )  # fmt: skip
         content.plain = Parsed(
-            place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label, goes_on=parsed.goes_on
+            place,
+            metrics,
+            parsed.rank,
+            parsed.telling,
+            parsed.evaluation,
+            label=parsed.label,
+            labels_row=parsed.labels_row,
+            goes_on=parsed.goes_on,
         )
     return content
 

@@ -102,6 +102,13 @@ _LABEL = regex(
     needs=("[", "|", ":"),
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
+_ROW_LABEL = regex(
+    r"\s{2,}(?P<words>[A-Za-z][\w./+-]{0,30}(?: [\w-]{1,20}){0,2}(?=  )|[A-Za-z][\w./-]{0,30}[@*][\w*]{0,10})"
+    r"\s{1,8}(?=(?P<next>[A-Za-z][\w|@./-]{0,30})(?: [A-Za-z]\w{0,20})?"
+    r"\s{0,3}[:=]?\s{0,8}[-+]?(?:\d|\.\d|nan\b|inf\b))",
+    re.IGNORECASE,
+)
+"""What begins an indented row of a list, by itself: "  text tower   norm 5.71  grad_norm 2.57"."""
 _OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
 """What begins a line, or a name, of the test set, which is not the validation set of the lines around it."""
 MOST_WORDS = 4
@@ -122,6 +129,7 @@ class Parsed:
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
         label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
+        labels_row: The label begins an indented row of a list.
         goes_on: It is indented, or of a list, and holds nothing but numbers by name: of the record above, known or not.
     """
 
@@ -132,6 +140,7 @@ class Parsed:
     evaluation: bool = False
     drawn: bool = False
     label: str = ""
+    labels_row: bool = False
     goes_on: bool = False
 
 
@@ -146,7 +155,7 @@ _ONE_BELOW = regex(
 )
 """An indented line of one name and its number with decimals: "     greedy x64: 97.5"."""
 _ROW_OF_SETS = regex(
-    rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}{NUMBER}"
+    rf"[\s|>*-]{{0,12}}(?:[A-Za-z][\w-]{{0,20}}(?: [A-Za-z][\w-]{{0,20}}){{0,2}}\s?[:=]?\s{{0,4}}(?<!\w){NUMBER}"
     r"\s{0,3}(?:[,;|/]\s{0,3})?+){1,40}+(?:\([^()]{1,80}\))?\s*",
     re.IGNORECASE,
 )
@@ -224,7 +233,16 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     measured = len(metrics) > 1 or any(map(role_of, metrics))
     goes_on = goes_on or (not telling and bool(metrics) and ONE_MEASURE.fullmatch(message) is not None)
     goes_on = goes_on or (named and measured and not (telling or is_counted) and _are_measures_alone(counters, metrics))
-    return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
+    return Parsed(
+        counters,
+        metrics,
+        rank,
+        telling,
+        evaluation,
+        label=label,
+        labels_row=_ROW_LABEL.match(counters.rest) is not None,
+        goes_on=goes_on,
+    )
 
 
 def closing_figures(lines: Iterable[str]) -> dict[str, float]:
@@ -266,6 +284,9 @@ def _names_metric(message: str) -> bool:
 
 def _label_in(rest: str) -> str:
     """Return what stands in words before the metrics of a line without its counters, "" for training and for a name."""
+    if row := _ROW_LABEL.match(rest):  # "norm  |w| 17.9", but no "loss  train 2.1"
+        is_named = names_phase(row["words"]) or names_phase(row["next"])
+        return "" if is_named or phase_in(row["words"]) == "train" else row["words"]
     found = _LABEL.match(rest)
     label = "" if found is None else found["inside"] or found["words"]
     return "" if phase_in(label) == "train" or is_known(label) or is_telling(label) else label
