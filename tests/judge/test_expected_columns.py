@@ -180,7 +180,13 @@ def test_a_component_of_a_reward_that_is_never_earned_is_named() -> None:
 
 
 def test_a_policy_that_earns_more_moves_whatever_its_divergence_shows() -> None:
-    earns = {**AGENT, "ep_rew_mean": AGENT["episode_return"], "approx_kl": 0.0, "clip_fraction": 0.0, "entropy": 1.3}
+    earns: dict[str, Curve | float] = {
+        **AGENT,
+        "ep_rew_mean": AGENT["episode_return"],
+        "approx_kl": 0.0,
+        "clip_fraction": 0.0,
+        "entropy": 1.3,
+    }
     assert "policy_never_moves" not in facts(diagnosed(earns))
 
 
@@ -192,9 +198,10 @@ def test_a_setting_far_from_what_is_usual_raises_the_cause_that_it_may_be(
     setting: str, value: float, cause: str
 ) -> None:
     slow = {**LEARNS, "loss": 6.8 + 2.4 * np.exp(-3 * SHARE) + 0.03 * NOISE[0]}
+    odd_settings: dict[str, Any] = {setting: value}
     plain, odd = (
         {each.cause: each.probability for each in diagnosed(slow, optimizer="adamw", **settings).hypotheses}
-        for settings in ({}, {setting: value})
+        for settings in ({}, odd_settings)
     )
     assert odd[cause] > 2 * plain.get(cause, 0.0)
 
