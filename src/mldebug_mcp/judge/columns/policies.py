@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import compress, permutations
 
 import numpy as np
 
@@ -658,12 +658,13 @@ def source_mirrored(run: Run) -> Facts:
         if is_share and np.ptp(series.value) > 0:
             groups.setdefault(tuple(series.step.tolist()), []).append(series)
     for shares in groups.values() if run.kind not in POLICIES else ():
+        values = np.array([series.value for series in shares])
         for wrong in shares:
             low = median(tail(wrong))
-            others = [
-                series for series in shares
-                if series is not wrong and np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN
-            ]  # fmt: skip
+            if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
+                continue
+            is_mirrored = np.abs(values + wrong.value - 1).max(axis=1) <= MIRRORED_WITHIN
+            others = [series for series in compress(shares, is_mirrored) if series is not wrong]
             turns = run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT
             if turns and not others:
                 last = pieces_of(wrong.name)[-1]
