@@ -485,6 +485,13 @@ def test_a_score_that_catboost_learns_is_no_loss(tmp_path: Path) -> None:
     assert "loss" not in run
 
 
+def test_the_time_that_catboost_has_left_is_no_learning_rate(tmp_path: Path) -> None:
+    line = "{}:\tlearn: 0.{}\ttest: 0.{}\tbest: 0.{} (0)\ttotal: 4ms\tremaining: {}ms\n"
+    run = read(tmp_path, "".join(line.format(at, 90 - at, 95 - at, 95 - at, 200 - 9 * at) for at in range(20)))
+    assert "learning_rate" not in run
+    assert points(run, "eta_s")[10] == 0.11
+
+
 def test_the_rankings_of_lightgcn_belong_to_the_epoch_above(tmp_path: Path) -> None:
     text = "".join(
         f"EPOCH[{epoch}/40] loss0.{epoch}-|Sample:9.75|\n"

@@ -242,14 +242,14 @@ def _catboost_training(columns: Columns) -> str:
 
 
 def _name_clocks_of_catboost(columns: Columns) -> None:
-    for old, new in (("total", "elapsed"), ("remaining", "eta")):
+    for old, new in (("total", "elapsed"), ("remaining", "eta_s")):
         if old in columns:
             columns[new] = columns.pop(old)
 
 
 def _catboost_score(columns: Columns) -> str:
     """Name what CatBoost prints of a measure that it works out on the rows of evaluation alone, as it does the AUC."""
-    for old, new in (("eval_total", "elapsed"), ("eval_remaining", "eta")):
+    for old, new in (("eval_total", "elapsed"), ("eval_remaining", "eta_s")):
         columns[new] = columns.pop(old)
     del columns["eval_best"]  # its iteration
     name = "eval_test" if "eval_test" in columns else "test"
