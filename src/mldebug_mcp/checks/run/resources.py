@@ -746,7 +746,7 @@ def _is_time(metric: str) -> bool:
     if role is not None:
         return role.quantity.is_duration and role.quantity not in CLOCKS
     words = pieces_of(metric)
-    return not _TIMES.isdisjoint(words) and _BY.isdisjoint(words)
+    return any(word in _TIMES and before not in _BY for before, word in zip(("", *words), words, strict=False))
 
 
 _OF_WEIGHTS = frozenset({"w", "weight", "weights", "param", "params", "update", "updates", "activation", "act"})

@@ -928,7 +928,7 @@ class Assembler:
             parsed.metrics = {under(parsed.label, name): value for name, value in parsed.metrics.items()}
         else:
             parsed.metrics = self._as_before(parsed.metrics)
-            self._first_row = parsed.label if parsed.labels_row else "", parsed.metrics.keys()
+            self._first_row = parsed.label if parsed.labels_row else "", frozenset(parsed.metrics)
         if values:
             if not self._has_records and not parsed.evaluation:
                 self._leftovers.give_rows()

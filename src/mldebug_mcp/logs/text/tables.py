@@ -174,7 +174,8 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = "," in line and all(name.endswith(",") for name in names[:-1])
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(len(word) > MAX_COLUMN_NAME for word in line.split()):
+        longest = max(len(word) for name in (*names, "") for word in (*name.split(), ""))
+        if not 2 <= len(names) <= MAX_COLUMNS or longest > MAX_COLUMN_NAME:
             return False
         names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
