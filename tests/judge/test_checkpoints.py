@@ -317,6 +317,19 @@ def test_a_checkpoint_whose_evaluation_is_nan_says_so_and_gets_no_value(tmp_path
     assert "eval_loss is not finite at 2 of 6 evaluations, first at step 300" in choice.notes
 
 
+def test_a_perfect_rank_of_a_model_whose_loss_is_nan_is_no_best_one(tmp_path: Path) -> None:
+    rows = [
+        {"step": 100 * place, "train_loss": 2.0 - place / 10 if place < 7 else float("nan"),
+         "val_mrr": 0.3 + place / 20 if place < 7 else 1.0}
+        for place in range(1, 11)
+    ]  # fmt: skip
+    table(tmp_path / "log.csv", rows)
+    files(tmp_path, (f"step_{row['step']}.pt" for row in rows))
+    choice = choose_checkpoint(tmp_path, metric="val_mrr")
+    assert choice.keep == "step_600.pt"
+    assert "train_loss is not finite at 4 of 10 evaluations, first at step 700" in choice.notes
+
+
 def test_a_checkpoint_far_smaller_than_others_like_it_may_not_be_whole(tmp_path: Path) -> None:
     table(tmp_path / "log.csv", [{"step": 100 * place, "eval_loss": 2 - 0.1 * place} for place in range(1, 6)])
     for place, size in enumerate((1000, 1000, 1010, 1000, 100), 1):

@@ -307,3 +307,10 @@ def test_a_source_that_turns_round_while_others_stay_right_has_its_pairs_swapped
     pairs = {"loss": 0.69 - 0.2 * SHARE, "rewards/margins": 0.5 * SHARE, "rewards/accuracies": 0.5 + 0.3 * SHARE}
     assert "source_mirrored" in facts(diagnosed({**pairs, **right, **turns}, loss_type="dpo"))
     assert "source_mirrored" not in facts(diagnosed({**pairs, **right, "forum/gold": 0.6 + 0.01 * NOISE[2]}))
+
+
+@pytest.mark.parametrize(("apart", "stated"), [(0.0, True), (0.001, False)])
+def test_an_evaluation_that_is_training_to_the_last_digit_is_of_the_same_rows(apart: float, stated: bool) -> None:
+    seen = diagnosed(LEARNS, evaluated={"eval_loss": LOSS[9::10] + apart})
+    assert ("evaluation_is_training" in facts(seen)) is stated
+    assert (seen.hypotheses[0].cause in {"train_eval_leakage", "metric_bug"}) is stated

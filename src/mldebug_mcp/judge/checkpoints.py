@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mldebug_mcp.checks.check import all_known
-from mldebug_mcp.checks.curve import MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, at_common_steps, mad, noise_on_slope, true_at_end
 from mldebug_mcp.checks.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
@@ -723,15 +723,30 @@ def curve_of(run: Run, metric: Metric) -> Curve:
     empty = np.empty(0)
     if metric.series is None:
         return Curve(empty, empty, None, is_training=False, noise=None)
-    series = metric.series.finite
+    lost = metric.series.where(~np.isfinite(metric.series.value))
+    since = _loss_lost_since(run)
+    if not len(lost) and since < np.inf:
+        after = metric.series.where(metric.series.step >= since)
+        lost = Series(run["loss"].logged_as or "loss", after.step, np.full(len(after), np.nan))
+    series = metric.series.finite.where(metric.series.finite.step < since)
     role = series.role
     is_training = run.kind in POLICIES and not (role is not None and role.is_evaluation)
     noise = None
     if len(series) >= MIN_FOR_NOISE:
         rows = None if role is None or not role.quantity.is_share else rows_behind(series.value)
         noise = max(_noise(series.value), 1 / rows if rows else 0.0)
-    lost = None if is_training else metric.series.where(~np.isfinite(metric.series.value))
-    return Curve(series.step, series.value, _epochs_at(run, series.step), is_training, noise, lost)
+    epochs = _epochs_at(run, series.step)
+    return Curve(series.step, series.value, epochs, is_training, noise, None if is_training else lost)
+
+
+def _loss_lost_since(run: Run) -> float:
+    """Return the step from which on the training loss is NaN to its end, infinite where it is not.
+
+    The weights are lost there, and a score that only compares numbers, such as a rank, may be perfect.
+    """
+    if "loss" not in run or not (lost := true_at_end(np.isnan(run["loss"].value))):
+        return np.inf
+    return float(run["loss"].step[-lost])
 
 
 def _noise(values: Floats) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from mldebug_mcp.checks.curve import at_common_steps
 from mldebug_mcp.checks.evaluation import as_shares, mixes_labels
 from mldebug_mcp.checks.policies import kept_rise
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, some_of
 from mldebug_mcp.judge.columns import (
@@ -25,9 +25,11 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,
     Facts,
+    Losses,
     columns_of,
     derived_fact,
     from_to,
+    given_losses,
     named,
     tail,
     whole_column,
@@ -614,6 +616,25 @@ def score_worsens(run: Run) -> Facts:
                 {"first": series.value[0], "last": series.value[-1]},
                 at=series.step[len(first)],
             )
+
+
+LEAST_DISTINCT = 3
+"""Losses apart from each other. Chosen: a few that are equal, such as zeros, may be so by chance."""
+
+
+@given_losses(LEAST_PAIRS)
+def evaluation_is_training(_: Run, losses: Losses) -> Facts:
+    """Yield that the losses of training and evaluation are one number, to the last digit, wherever both are logged."""
+    steps, trained, evaluated = at_common_steps(*losses)
+    if len(distinct(evaluated)) >= LEAST_DISTINCT and np.array_equal(trained, evaluated):
+        yield derived_fact(
+            "evaluation_is_training",
+            f"{named(losses[1])} and {named(losses[0])} are the same number, to the last digit, in all {len(steps)} "
+            f"records of both, from {figure(evaluated[0])} to {figure(evaluated[-1])}. Other rows have another loss: "
+            "training rows are evaluated, or one number is logged twice.",
+            {"records": len(steps), "last": evaluated[-1]},
+            at=float(steps[0]),
+        )
 
 
 _OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
