@@ -429,6 +429,7 @@ class RunBuilder:
                 for line in recorded.text_lines
                 if len(step)
             ),
+            margins=recorded.tail.margins(),
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
             ending=next(attempt.ending for attempt in whole.attempts if attempt.judged),

@@ -127,6 +127,11 @@ class ErrorLines:
 
 # How a log ends: what its last lines say, whether the last one is whole, and how long it was silent.
 
+HEAD_BYTES = 8 * 1024
+FIRST_LINES = 200
+"""Lines above and between the first records that facts on words read. Chosen: all of a short log."""
+LAST_LINES = 60
+"""The same below the last records."""
 TAIL_BYTES = 64 * 1024
 """Bytes at the end of a log that are looked at."""
 LAST_WORDS = 40
@@ -186,11 +191,19 @@ class Tail:
         lines: Its last lines, cleaned, without empty ones.
         whole: Whether the last line has its end.
         changed: When the file was changed last, in seconds since 1970; None where that is not known.
+        first: The first lines of a text that is longer than this end, likewise.
     """
 
     lines: tuple[str, ...] = ()
     whole: bool = True
     changed: float | None = None
+    first: tuple[str, ...] = ()
+
+    def margins(self) -> tuple[str, ...]:
+        """Return the first and the last lines of the text, all of a short one."""
+        if self.first or len(self.lines) > FIRST_LINES + LAST_LINES:
+            return (*(self.first or self.lines)[:FIRST_LINES], *self.lines[-LAST_LINES:])
+        return self.lines
 
 
 def tail_of(file: LogFile) -> Tail:
@@ -198,11 +211,18 @@ def tail_of(file: LogFile) -> Tail:
     if file.binary:
         return Tail()
     with file.stream() as stream:
+        head = stream.read(HEAD_BYTES) if file.size > TAIL_BYTES else b""
         stream.seek(max(0, file.size - TAIL_BYTES))
         data = stream.read(min(TAIL_BYTES, file.size))
-    text = data.decode("utf-16-le" if file.encoding == "utf-16" else file.encoding, errors="replace")
-    lines = [clean(line) for line in re.split(r"[\r\n]+", text.replace("\0", "")) if line.strip()]
-    return Tail(tuple(lines[file.size > TAIL_BYTES :]), not text or text[-1] in "\r\n", _changed(file))
+    encoding = "utf-16-le" if file.encoding == "utf-16" else file.encoding
+    text, first = (part.decode(encoding, errors="replace") for part in (data, head))
+    lines, opening = _lines_of(text), _lines_of(first)[:-1]
+    whole = not text or text[-1] in "\r\n"
+    return Tail(tuple(lines[file.size > TAIL_BYTES :]), whole, _changed(file), tuple(opening))
+
+
+def _lines_of(text: str) -> list[str]:
+    return [clean(line) for line in re.split(r"[\r\n]+", text.replace("\0", "")) if line.strip()]
 
 
 def _changed(file: LogFile) -> float | None:

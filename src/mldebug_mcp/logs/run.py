@@ -348,6 +348,7 @@ class Run:
         messages: Lines of this attempt that read like errors, in order, with their severity.
         resumes: First steps behind lines that tell of a resume.
         text_lines: Lines of words between the records, each kind once.
+        margins: The first and the last lines of its text, all of a short one, records and words.
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
         incidents: What a recording holds on single steps besides its numbers.
@@ -376,6 +377,7 @@ class Run:
     messages: tuple[Message, ...] = ()
     resumes: tuple[float, ...] = ()
     text_lines: tuple[TextLine, ...] = ()
+    margins: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     ending: Ending = field(default_factory=Ending)
     incidents: tuple[Incident, ...] = ()

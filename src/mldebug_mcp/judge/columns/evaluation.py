@@ -56,6 +56,7 @@ from mldebug_mcp.judge.columns import (
     whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
+from mldebug_mcp.judge.columns.printed import inputs_measured_apart, scored_again
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -1458,6 +1459,7 @@ def evaluated_twice(run: Run) -> Facts:
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
     if not found:
         yield from _evaluated_in_turn(run)
+        yield from scored_again(run)
         return
     off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
     yield derived_fact(
@@ -1580,6 +1582,7 @@ def inputs_differ(run: Run) -> Facts:
             "inputs_differ",
             f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
         )
+    yield from inputs_measured_apart(run)
 
 
 def _is_empty_share(key: Sequence[str]) -> bool:

@@ -41,7 +41,6 @@ from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import side_of
 from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.settings.printed import GROUPS
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 
@@ -717,20 +716,6 @@ def _scores_of_both(run: Run) -> Iterator[tuple[Series, Series]]:
         ours, theirs = (whole_column(run, quantity, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
         if ours is not None and theirs is not None:
             yield replace(ours, value=as_shares(ours.value)), replace(theirs, value=as_shares(theirs.value))
-
-
-def groups_shared(run: Run) -> Facts:
-    """Yield that training and evaluation have more groups of rows together than there are: some are in both."""
-    for group in GROUPS:
-        every, train, evaluated = (run.setting(f"{of}_{group}") for of in ("all", "train", "eval"))
-        if every and train and evaluated and max(train, evaluated) <= every and train + evaluated > every:
-            yield derived_fact(
-                "groups_shared",
-                f"Training has rows of {figure(train)} {group} and evaluation of {figure(evaluated)}, of "
-                f"{figure(every)} in all: {figure(train + evaluated - every)} or more are in both. What is known of a "
-                "group by its other rows is scored as if it were foreseen.",
-                {"train": train, "eval": evaluated, "all": every},
-            )
 
 
 def part_never_learns(run: Run) -> Facts:

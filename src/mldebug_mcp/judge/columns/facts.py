@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import Kind, course, evaluation, expected, guesses, policies, trained
+from mldebug_mcp.judge.columns import Kind, course, evaluation, expected, guesses, policies, printed, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
@@ -31,7 +31,7 @@ _KINDS: tuple[Kind, ...] = (
     expected.layer_gives_nothing, expected.part_without_gradient, expected.layers_shrink, expected.policy_never_moves,
     expected.values_above_returns, expected.score_worsens, expected.evaluation_is_training,
     expected.sets_score_apart, expected.part_never_learns,
-    expected.sides_disagree, expected.groups_shared,
+    expected.sides_disagree,
     expected.true_reward_falls, expected.loss_by_noise_backwards, expected.component_never_earned,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting, guesses.both_sides_count,
     guesses.loss_apart_from_answers,
@@ -53,7 +53,7 @@ _KINDS: tuple[Kind, ...] = (
     guesses.untrained, guesses.above_checkpoint,
     guesses.far_beyond_guess, guesses.unknown_tokens, guesses.answers_no_longer_end, guesses.scored_apart,
     guesses.scored_apart_at_end,
-    trained.many_units_dead, evaluation.ranked_backwards, evaluation.files_shared,
+    trained.many_units_dead, evaluation.ranked_backwards, evaluation.files_shared, printed.groups_shared,
     evaluation.negated_probability, evaluation.quantiles_mirrored, evaluation.scores_equal,
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,

@@ -13,7 +13,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.line_prefixes import without_prefix
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling, side_of
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.settings import settings_of
 from mldebug_mcp.logs.numbers import NUMBER
 from mldebug_mcp.logs.settings.settings import (
@@ -525,17 +525,6 @@ _LOSS_AS_LOADED = regex(
     needs="load",
 )
 """What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
-GROUPS = (
-    "subjects", "patients", "users", "speakers", "customers", "households", "sites", "authors", "scenes", "videos",
-    "animals", "individuals", "families", "donors", "stations", "writers", "players",
-)  # fmt: skip
-"""Groups that rows belong to, with more in common than rows of several."""
-_PARTS_OF_LINE = regex(r"[|;]")
-_GROUPS_IN_PROSE = regex(
-    rf"\b(?P<before>{'|'.join(GROUPS)})(?: in (?:all|total))?\s?[:=]?\s{{0,3}}(?P<after>\d[\d,]{{0,12}})"
-    rf"|(?P<number>\d(?:[\d,]{{0,12}}\d)?) (?P<group>{'|'.join(GROUPS)})\b",
-    re.IGNORECASE,
-)
 _FILES_IN_PROSE = regex(
     r"(?:[^\n]{0,80}[|\]:-] {1,4})?\W{0,4}(?:[a-z]{2,4}ing )?"
     r"(?:(?P<train>train(?:ing)?)|(?:val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out))"
@@ -848,7 +837,6 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
-    found |= _groups_in_prose(line) if any(map(line.lower().__contains__, GROUPS)) else {}
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
         found["checkpoint_loss"] = float(loaded["loss"] or loaded["nats"])
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
@@ -858,19 +846,6 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
-    return found
-
-
-def _groups_in_prose(line: str) -> dict[str, object]:
-    """Return how many patients, users or other groups of rows a line counts, of a set or in all."""
-    found: dict[str, object] = {}
-    for part in _PARTS_OF_LINE.split(line):
-        group = _GROUPS_IN_PROSE.search(part)
-        phase = side_of(part.split()[0].strip(":=")) if part.split() else ""
-        if group is None or not (phase or group["before"]):
-            continue
-        number = int((group["after"] or group["number"]).replace(",", ""))
-        found.setdefault(f"{phase or 'all'}_{(group['before'] or group['group']).lower()}", number)
     return found
 
 
