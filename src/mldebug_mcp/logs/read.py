@@ -200,8 +200,8 @@ def _with_added(run: Run, other: Run) -> Run:
 
 def _with_words_of(run: Run, other: Run) -> Run:
     """Return a run with the settings and the lines of words that another reading of the same text has."""
-    words = {"text_lines": run.text_lines, "margins": run.margins}
-    return replace(other, settings=run.settings, messages=run.messages, ending=run.ending, **words)
+    other = replace(other, text_lines=run.text_lines, margins=run.margins)
+    return replace(other, settings=run.settings, messages=run.messages, ending=run.ending)
 
 
 def _is_constant(series: Series) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
@@ -28,12 +29,18 @@ _SPREAD_CALLED_DEV = regex(r"(?P<mean>\b(?:mean|avg|average)\W{1,3}[\d.]{1,9}[\s
 """Next to a mean `dev` is no set, but the standard deviation."""
 
 
-def _lines(run: Run) -> list[str]:
+def _lines(run: Run) -> tuple[str, ...]:
     """Return the first and the last lines of the text, without what a logger writes in front."""
-    lines = [_SPREAD_CALLED_DEV.sub(r"\g<mean>std", without_prefix(line).message).strip() for line in run.margins]
-    return [line for line in lines if line and not line.startswith("{")]
+    return _without_prefixes(run.margins)
 
 
+@lru_cache(maxsize=4)
+def _without_prefixes(margins: tuple[str, ...]) -> tuple[str, ...]:
+    lines = [_SPREAD_CALLED_DEV.sub(r"\g<mean>std", without_prefix(line).message).strip() for line in margins]
+    return tuple(line for line in lines if line and not line.startswith("{"))
+
+
+@lru_cache(maxsize=4096)
 def _phase(text: str) -> str:
     """Return the phase that words name: "train", "eval", or "" for none or both."""
     words = set(_WORD.findall(text.lower()))
@@ -50,40 +57,12 @@ _COUNT = regex(r"(?<![\w.:/=-])(?P<count>\d{1,3}(?:,\d{3})+|\d{2,9})\s+(?P<noun>
 _NAMED_COUNT = regex(
     r"(?<![\w.])(?P<noun>[A-Za-z]{3,20})\s?(?::|=|\s)\s?(?P<count>\d{1,3}(?:,\d{3})+|\d{2,9})(?![\w.%]|,\d|:)"
 )
-_NO_GROUPS = frozenset(
-    {
-        "class",
-        "classe",
-        "label",
-        "categorie",
-        "tag",
-        "type",
-        "taxa",
-        "specie",
-        "word",
-        "token",
-        "column",
-        "feature",
-        "channel",
-    }
-    | {"step", "epoch", "batch", "batche", "iteration", "pass", "lap", "update", "param", "parameter", "layer", "unit"}
-    | {
-        "user",
-        "item",
-        "distinct",
-        "unique",
-        "language",
-        "genre",
-        "intent",
-        "task",
-        "domain",
-        "source",
-        "second",
-        "hour",
-        "day",
-        "site",
-    }
-)
+_NO_GROUPS = frozenset({
+    "class", "classe", "label", "categorie", "tag", "type", "taxa", "specie", "word", "token", "column", "feature",
+    "channel", "step", "epoch", "batch", "batche", "iteration", "pass", "lap", "update", "param", "parameter",
+    "layer", "unit", "user", "item", "movie", "product", "song", "distinct", "unique", "language", "genre",
+    "intent", "task", "domain", "source", "second", "hour", "day", "site",
+})  # fmt: skip
 """Nouns of what both sets hold by plan."""
 _BY_ROWS = regex(r"\b(?:random\w*|shuffled?|by|row|rows)[ _-]?(?:split|rows?|wise)\b|\brandom_split", re.IGNORECASE)
 """How a text says that rows are split, whatever their group: equal numbers alone may be those of classes."""
@@ -120,7 +99,8 @@ def _sets(lines: Sequence[str]) -> Iterator[_Set]:
                 yield _Set(_phase(part), singular, line)
 
 
-def _stretches(line: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def _stretches(line: str) -> tuple[str, ...]:
     """Return the parts of a line that name one set each: it parts in front of the word for another."""
     parts = []
     for column in _SEPARATOR.split(line):
@@ -131,7 +111,7 @@ def _stretches(line: str) -> list[str]:
                 starts.append(word.start())
             last = phase or last
         parts += [column[start:end] for start, end in pairwise([*starts, len(column)])]
-    return parts
+    return tuple(parts)
 
 
 def groups_shared(run: Run) -> Facts:
@@ -143,31 +123,31 @@ def groups_shared(run: Run) -> Facts:
         return
     lines = _lines(run)
     sets, is_by_rows = list(_sets(lines)), any(map(_BY_ROWS.search, lines))
-    first = {phase: [each for each in sets if each.phase == phase] for phase in ("train", "eval", "")}
-    for ours in first["train"]:
-        for theirs in first["eval"]:
-            for noun in (ours.counts.keys() & theirs.counts.keys()) - _NO_GROUPS:
-                groups, held_out = ours.counts[noun], theirs.counts[noun]
-                all_of = [each.counts[noun] for each in first[""] if noun in each.counts]
-                rows = (ours.counts.keys() & theirs.counts.keys()) - {noun}
-                rows = {each for each in rows if ours.counts[each] > groups and theirs.counts[each] >= held_out}
-                if not rows or min(groups, held_out) < MIN_GROUPS or (groups == held_out and not is_by_rows):
-                    continue
-                per_group = [max(side.counts[each] for each in rows) / side.counts[noun] for side in (ours, theirs)]
-                every = max(all_of, default=0.0)
-                is_known = every >= max(groups, held_out)
-                are_shared = groups + held_out > every if is_known else MOST_OF_GROUPS * groups <= held_out <= groups
-                if per_group[0] < ALIKE_ROWS * per_group[1] or not are_shared:
-                    continue
-                yield derived_fact(
-                    "groups_shared",
-                    f"training has {figure(groups)} {noun}s with {figure(per_group[0])} rows of each, and evaluation "
-                    f"{figure(held_out)} with {figure(per_group[1])}"
-                    f"{f', of {figure(every)} in all' if is_known else ''}. Rows of one {noun} are in both "
-                    f"sets, so evaluation says nothing of another {noun}.",
-                    {"train": groups, "eval": held_out},
-                )
-                return
+    sides = {phase: [each for each in sets if each.phase == phase] for phase in ("train", "eval", "")}
+    both = product(*([each for each in sides[phase] if len(each.counts) > 1] for phase in ("train", "eval")))
+    for ours, theirs in both:
+        for noun in (ours.counts.keys() & theirs.counts.keys()) - _NO_GROUPS:
+            groups, held_out = ours.counts[noun], theirs.counts[noun]
+            all_of = [each.counts[noun] for each in sides[""] if noun in each.counts]
+            rows = (ours.counts.keys() & theirs.counts.keys()) - {noun}
+            rows = {each for each in rows if ours.counts[each] > groups and theirs.counts[each] >= held_out}
+            if not rows or min(groups, held_out) < MIN_GROUPS or (groups == held_out and not is_by_rows):
+                continue
+            per_group = [max(side.counts[each] for each in rows) / side.counts[noun] for side in (ours, theirs)]
+            every = max(all_of, default=0.0)
+            is_known = every >= max(groups, held_out)
+            are_shared = groups + held_out > every if is_known else MOST_OF_GROUPS * groups <= held_out <= groups
+            if per_group[0] < ALIKE_ROWS * per_group[1] or not are_shared:
+                continue
+            yield derived_fact(
+                "groups_shared",
+                f"training has {figure(groups)} {noun}s with {figure(per_group[0])} rows of each, and evaluation "
+                f"{figure(held_out)} with {figure(per_group[1])}"
+                f"{f', of {figure(every)} in all' if is_known else ''}. Rows of one {noun} are in both "
+                f"sets, so evaluation says nothing of another {noun}.",
+                {"train": groups, "eval": held_out},
+            )
+            return
 
 
 # Inputs of training and of evaluation that are measured once, in two lines or parts of a line that read alike.
