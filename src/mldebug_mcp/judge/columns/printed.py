@@ -26,7 +26,7 @@ _HELD_OUT = frozenset({"hold", "check", "tune", "score", "scoring", "serve", "se
 
 
 _SPREAD_CALLED_DEV = regex(r"(?P<mean>\b(?:mean|avg|average)\W{1,3}[\d.]{1,9}[\s,/]{1,3})dev\b")
-"""Next to a mean `dev` is no set, but the standard deviation."""
+"""Next to a mean `dev` is the standard deviation, not a set."""
 
 
 def _lines(run: Run) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ _VALUES_AGAIN = regex(
     r"\b(?:again|once more|second (?:pass|time))\W{1,3}(?P<values>\d{0,6}\.\d+(?:[\s/,]{1,3}\d{0,6}\.\d+)*)",
     re.IGNORECASE,
 )
-_COUNTED = regex(r"\b(?:step|iter\w*|epoch|ep|lap|batch|update)\W{0,3}\d", re.IGNORECASE)
+_COUNTER_VALUE = regex(r"\b(?:step|iter\w*|epoch|ep|lap|batch|update)\W{0,3}\d", re.IGNORECASE)
 _WEIGHTS = regex(r"\b(?:weights|checkpoint|ckpt|model)\b|\.pth?\b", re.IGNORECASE)
 _OTHERWISE = regex(
     r"\b(?:ema|swa|avg'd|averaged|quant\w*|int[48]|fp(?:8|16)|bf16|half|before|after|teacher|student|prun\w*|"
@@ -325,7 +325,7 @@ def _scored_otherwise(lines: Sequence[str]) -> Iterator[tuple[_Scored, _Scored]]
             continue
         yield from _in_one_line(line)
         label = _label(line)
-        is_anew = bool(heading and not _COUNTED.search(line)) or _SCORED_ANEW.search(label) is not None
+        is_anew = bool(heading and not _COUNTER_VALUE.search(line)) or _SCORED_ANEW.search(label) is not None
         is_star = starred and "*" in label
         if (is_anew or is_star or _AGAIN.search(label)) and _phase(line) != "train" and not _OTHERWISE.search(line):
             near = [(of_anew, known) for place, of_anew, known in scored if at - place <= MAX_LINES_BETWEEN]
