@@ -703,7 +703,8 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
     loaded_from = None if before or run.facts.tokens is None else loading_setting(run)
-    uniform = uniform_loss(run)
+    signs = run.setting("alphabet_size") if before else None
+    uniform = uniform_loss(run) or (math.log(signs) if signs and signs > 1 else None)
     if not (before or loaded_from) or uniform is None or before > uniform:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")

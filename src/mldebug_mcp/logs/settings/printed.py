@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -493,6 +494,14 @@ _SIZES_IN_PROSE = regex(
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
+_ALPHABET = regex(
+    r"\balphabet(?:[ _]size)?(?: of|:|=)?\s{0,3}(?P<alphabet>\d{2,5})(?![\w.,%])"
+    r"|^\s{0,8}(?:distinct |unique )?(?:characters|symbols|letters)\s?[:=]\s{0,3}(?P<letters>\d{2,4})\s{0,8}$"
+    r"|(?<![\w.,])(?P<pieces>\d{2,6}) (?:pieces|(?:distinct|unique) (?:characters|chars|symbols|letters))\b",
+    re.IGNORECASE,
+    needs=("alphabet", "characters", "chars", "symbols", "letters", "pieces"),
+)
+"""What a line says of how many signs a text is made of; its losses may be in bits."""
 _HARDER_IN_PROSE = regex(
     r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
     r"|(?P<smoothed>(?:label[ _-])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?['\"]?\s?[:=]?\s?"
@@ -518,13 +527,23 @@ _FLOOR_IN_PROSE = regex(
     re.IGNORECASE,
 )
 """What a line says of the least loss that a model of these data can have."""
-_LOSS_AS_LOADED = regex(
-    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?(?:\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
-    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)|\b(?P<nats>\d{1,2}\.\d{1,9}) nats?\b)",
+_LOADED = regex(
+    r"\b(?:load(?:ed|ing)|base(?! lr| learning)|pretrained|(?:the|model) card|warm[ -]?start\w{0,2}|start(?:ing)? point"
+    r"|(?:resum|continu|start|initiali[sz])\w{1,4} (?:from|weights|at))\b",
     re.IGNORECASE,
-    needs="load",
+    needs=("load", "base", "pretrained", "card", "start", "point", "resum", "continu", "initiali"),
 )
-"""What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
+"""What a line says of the weights with which a run begins ..."""
+_NOT_AS_LOADED = regex(r"\b(?:best|sav(?:ed|ing)|w(?:rote|riting)|step \d|epoch \d|iter \d)", re.IGNORECASE)
+"""... where it is no record; the best ones are loaded at the end."""
+_LEVEL_AS_LOADED = regex(
+    r"\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll|(?P<perplexity>perplexity|ppl))\b"
+    r"(?: (?:of|is|was|there|the|starting|point|base|model)){0,6}\s?[:=]?\s{0,3}(?P<level>\d{1,4}\.\d{1,9}+)(?!\s?%)"
+    r"|(?<![\w.])(?P<nats>\d{1,2}\.\d{1,9}) nats?\b",
+    re.IGNORECASE,
+    needs=("loss", "nll", "perplexity", "ppl", "nat"),
+)
+"""What it says of their loss."""
 GROUPS = (
     "subjects", "patients", "users", "speakers", "customers", "households", "sites", "authors", "scenes", "videos",
     "animals", "individuals", "families", "donors", "stations", "writers", "players",
@@ -849,8 +868,10 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
     found |= _groups_in_prose(line) if any(map(line.lower().__contains__, GROUPS)) else {}
-    if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
-        found["checkpoint_loss"] = float(loaded["loss"] or loaded["nats"])
+    if (signs := _ALPHABET.search(line)) is not None:
+        found["alphabet_size"] = int(signs["alphabet"] or signs["letters"] or signs["pieces"])
+    if (level := _loss_as_loaded(line)) is not None:
+        found["checkpoint_loss"] = level
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
         found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
@@ -859,6 +880,17 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
     return found
+
+
+def _loss_as_loaded(line: str) -> float | None:
+    """Return the loss in nats that a line says the weights have with which a run begins; None where it does not."""
+    stated = _LEVEL_AS_LOADED.search(line) if _LOADED.search(line) and not _NOT_AS_LOADED.search(line) else None
+    if stated is None:
+        return None
+    level = float(stated["level"] or stated["nats"])
+    if stated["perplexity"]:
+        return math.log(level) if level > 1 else None
+    return level
 
 
 def _groups_in_prose(line: str) -> dict[str, object]:
