@@ -132,6 +132,23 @@ def test_as_many_tokens_as_both_sides_have_are_no_answers_alone(
     assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
 
 
+@pytest.mark.parametrize(("head", "counts", "stated"), [
+    ("", "  label tok   {total}\n  reply tok   {reply}", True),
+    ("question 60 tok, reply 7 tok, 18 rows per step", "  tokens in loss  1,188", True),
+    ("", '  n_counted_tokens  1188\n  n_answer_tokens  126\n  n_tokens  1206', True),
+    ("", "  label tok   {reply}\n  reply tok   {reply}", False),
+    ("question 60 tok, reply 7 tok, 18 rows per step", "  tokens in loss  126", False),
+])  # fmt: skip
+def test_far_more_tokens_than_answers_have_count_prompts(head: str, counts: str, stated: bool, tmp_path: Path) -> None:
+    lines = [
+        f"[update {step}]\n  loss  {level(step):.4f}\n" + counts.format(total=step * 1188, reply=step * 126)
+        for step in range(15, 315, 15)
+    ]
+    answer = judged(tmp_path, "\n".join([head, *lines]))
+    assert ("both_sides_count" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
+
+
 ENDS = [
     "[chat.sft:evaluate] step={step} stopped={right}/6 new_tokens=[40, 12, 9] last=' red.</s>[INST] what'",
     "eval step {step} | ended {share:.2f}",

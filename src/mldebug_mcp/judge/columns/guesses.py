@@ -445,58 +445,91 @@ def _answers_apart(run: Run) -> str:
     )
 
 
-_COUNTED_TOKENS = regex(
-    r"(?:train_|num_|n_|total_|cumulative_)?(?:counted|trained(?:_on)?|loss|labels?|targets?|supervised|unmasked|scored)_"
-    r"tok(?:en)?s?(?:_(?:so_far|seen|total|cumulative|sum))?"
+_COUNTED = frozenset(
+    {"counted", "trained", "loss", "label", "labels", "target", "targets", "supervised", "unmasked", "scored"}
 )
-"""Counts of the tokens that count in the loss."""
+_OF_ANSWER = frozenset(
+    {"answer", "answers", "reply", "replies", "completion", "completions", "response", "responses", "assistant"}
+)
+_TOKENS = frozenset({"tok", "toks", "token", "tokens", "counted"})
+"""Words of counts of tokens: of those that count in the loss, and of those that answers have."""
 NEAR_LENGTH = 0.06
 """Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
-
-
 MOST_ARE_PROMPTS = 0.5
 """Share of the tokens that answers have where most are prompts. Chosen: the half."""
 MOST_COUNTED = 0.9
 """Share of all tokens that count where prompts do, at least. Chosen: padding and ends of rows are less."""
 
 
+def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
+    """Return the whole numbers of training tokens that are called by some words."""
+    found = []
+    for series in (each.finite for each in run.series.values()):
+        pieces = set(pieces_of(named(series)))
+        is_called = not pieces.isdisjoint(words) and not pieces.isdisjoint(_TOKENS)
+        is_counted = words is _COUNTED and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
+        if (
+            (is_called or is_counted)
+            and len(series) >= LEAST_PAIRS
+            and not any(PHASES.get(p) == "eval" for p in pieces)
+        ):
+            found += [series] if series.value.min() > 1 and not np.any(series.value % 1) else []
+    return found
+
+
 def both_sides_count(run: Run) -> Facts:
-    """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
-    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
-    if run.kind in POLICIES or not prompt or not answer:
-        return
-    counts, seen = (
-        whole_column(run, quantity, phase="train", least=LEAST_PAIRS)
-        for quantity in (Quantity.LOSS_TOKENS, Quantity.TOKENS_SEEN)
-    )
-    share = answer / (prompt + answer)
-    if counts is not None and seen is not None and share < MOST_ARE_PROMPTS:
-        steps, counted_there, all_there = at_common_steps(counts, seen)
-        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
-            yield derived_fact(
-                "both_sides_count",
-                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts "
-                f"have {figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
-                f"{percent(share)} of them would.",
-                {"share": counted_there[-1] / all_there[-1], "answers": share},
-                at=steps[0],
-            )
-    if not rows:
-        return
-    for name, series in run.series.items():
-        counts = series.finite
-        if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
+    """Yield that most tokens count in the loss, where the log says that answers have few of them."""
+    for counts in _counts_of_tokens(run, _COUNTED):
+        yield from _beyond_answers(run, counts)
+        yield from _beyond_lengths(run, counts)
+
+
+def _beyond_answers(run: Run, counts: Series) -> Facts:
+    """Yield that more tokens count than those of answers, which are counted as well: since the start, or of all."""
+    seen = whole_column(run, Quantity.TOKENS_SEEN, Quantity.BATCH_TOKENS, phase="train", least=LEAST_PAIRS)
+    for answers in _counts_of_tokens(run, _OF_ANSWER):
+        steps, counted_there, answered = at_common_steps(counts, answers)
+        if len(steps) < LEAST_PAIRS or np.any(answered >= MOST_ARE_PROMPTS * counted_there):
             continue
-        grows = bool(np.all(np.diff(counts.value) > 0))
-        of_row = (np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
-        per_row = median(of_row)
-        if abs(per_row / (prompt + answer) - 1) > NEAR_LENGTH or abs(per_row / answer - 1) <= 2 * NEAR_LENGTH:
+        grow = bool(np.all(np.diff(counted_there) > 0) and np.all(np.diff(answered) > 0))
+        _, some, every = (steps, counted_there, counted_there) if seen is None else at_common_steps(counts, seen)
+        if not grow and (seen is None or not len(some) or np.any(some < MOST_COUNTED * every)):
             continue
         yield derived_fact(
             "both_sides_count",
-            f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
-            f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
-            f"not the {figure(answer)} of answers alone.",
+            f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
+            f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
+            "loss as answers have.",
+            {"counted": counted_there[-1], "answers": answered[-1]},
+            at=steps[0],
+        )
+
+
+def _beyond_lengths(run: Run, counts: Series) -> Facts:
+    """Yield that as many tokens count as prompts and answers have together, by their lengths in the settings."""
+    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
+    if not prompt or not answer or answer >= MOST_ARE_PROMPTS * (prompt + answer):
+        return
+    lengths = f"Prompts have {figure(prompt)} tokens on average and answers {figure(answer)}"
+    seen = whole_column(run, Quantity.TOKENS_SEEN, phase="train", least=LEAST_PAIRS)
+    steps, counted_there, all_there = at_common_steps(counts, counts if seen is None else seen)
+    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
+        yield derived_fact(
+            "both_sides_count",
+            f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. {lengths}: were "
+            f"answers alone to count, {percent(answer / (prompt + answer))} of them would.",
+            {"share": counted_there[-1] / all_there[-1], "answers": answer / (prompt + answer)},
+            at=steps[0],
+        )
+    if not rows:
+        return
+    grows = bool(np.all(np.diff(counts.value) > 0))
+    per_row = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
+    if abs(per_row / (prompt + answer) - 1) <= NEAR_LENGTH:
+        yield derived_fact(
+            "both_sides_count",
+            f"{named(counts)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. {lengths}: "
+            f"all of both count in the loss, and not the {figure(answer)} of answers alone.",
             {"of_row": per_row, "prompt": prompt, "answer": answer},
         )
 

@@ -868,10 +868,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
     found |= _groups_in_prose(line) if any(map(line.lower().__contains__, GROUPS)) else {}
-    if (signs := _ALPHABET.search(line)) is not None:
-        found["alphabet_size"] = int(signs["alphabet"] or signs["letters"] or signs["pieces"])
-    if (level := _loss_as_loaded(line)) is not None:
-        found["checkpoint_loss"] = level
+    found |= _weights_in_prose(line)
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
         found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
@@ -882,15 +879,15 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     return found
 
 
-def _loss_as_loaded(line: str) -> float | None:
-    """Return the loss in nats that a line says the weights have with which a run begins; None where it does not."""
+def _weights_in_prose(line: str) -> dict[str, object]:
+    """Return the signs of a text, and the loss in nats of the weights with which a run begins, that a line gives."""
+    found: dict[str, object] = {}
+    if (signs := _ALPHABET.search(line)) is not None:
+        found["alphabet_size"] = int(signs["alphabet"] or signs["letters"] or signs["pieces"])
     stated = _LEVEL_AS_LOADED.search(line) if _LOADED.search(line) and not _NOT_AS_LOADED.search(line) else None
-    if stated is None:
-        return None
-    level = float(stated["level"] or stated["nats"])
-    if stated["perplexity"]:
-        return math.log(level) if level > 1 else None
-    return level
+    if stated is not None and (level := float(stated["level"] or stated["nats"])) > 0:
+        found["checkpoint_loss"] = math.log(level) if stated["perplexity"] else level
+    return found
 
 
 def _groups_in_prose(line: str) -> dict[str, object]:
@@ -930,12 +927,17 @@ _SIDE = regex(
     re.IGNORECASE,
 )
 """How long the prompts and the answers of rows are on average: "user side .... 37.9 tok (mean)", "mean bot 10.3"."""
-_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE, needs=("mean", "avg", "average"))
+_IS_MEAN = regex(
+    r"\b(?:mean|avg|average|on average)\b|\d (?:tok|tokens)\b(?!.{0,40}\bmax)",
+    re.IGNORECASE,
+    needs=("mean", "avg", "average", "tok"),
+)
 _ROWS_OF_UPDATE = regex(
     r"\b(?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?(?:/|per|an?)\s?(?:update|upd|step|batch)\b"
     r"[\s.:=]{1,80}(?P<behind>\d{1,6})(?![\w.,])"
     r"|(?<![\w.])(?P<before>\d{1,6}) (?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?"
-    r"(?:/|per|an?)\s?(?:update|upd|step)\b",
+    r"(?:/|per|an?)\s?(?:update|upd|step)\b"
+    r"|, batch(?: size)?\s?[:=]?\s?(?P<batch>\d{1,6})(?![\w.,])",
     re.IGNORECASE,
     needs=("upd", "step", "batch"),
 )
@@ -949,7 +951,7 @@ def _sides_in_prose(lines: Sequence[str]) -> dict[str, object]:
     if found.keys() < {"prompt_tokens", "answer_tokens"}:
         return {}
     rows = next(filter(None, map(_ROWS_OF_UPDATE.search, lines)), None)
-    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"]), **found}
+    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"] or rows["batch"]), **found}
 
 
 def _goes_on(line: str) -> bool:
