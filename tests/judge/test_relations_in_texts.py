@@ -133,20 +133,43 @@ def test_as_many_tokens_as_both_sides_have_are_no_answers_alone(
 
 
 @pytest.mark.parametrize(("head", "counts", "stated"), [
-    ("", "  label tok   {total}\n  reply tok   {reply}", True),
-    ("question 60 tok, reply 7 tok, 18 rows per step", "  tokens in loss  1,188", True),
-    ("", '  n_counted_tokens  1188\n  n_answer_tokens  126\n  n_tokens  1206', True),
-    ("", "  label tok   {reply}\n  reply tok   {reply}", False),
-    ("question 60 tok, reply 7 tok, 18 rows per step", "  tokens in loss  126", False),
+    ("", " | label tok {total} | reply tok {reply}", True),
+    ("question 60 tok, reply 7 tok, 18 rows per step", " | tokens in loss 1,188", True),
+    ("", " n_counted_tokens=1188 n_answer_tokens=126 n_tokens=1206", True),
+    ("", " | label tok {reply} | reply tok {reply}", False),
+    ("question 60 tok, reply 7 tok, 18 rows per step", " | tokens in loss 126", False),
 ])  # fmt: skip
 def test_far_more_tokens_than_answers_have_count_prompts(head: str, counts: str, stated: bool, tmp_path: Path) -> None:
     lines = [
-        f"[update {step}]\n  loss  {level(step):.4f}\n" + counts.format(total=step * 1188, reply=step * 126)
+        f"step {step:4d} | loss {level(step):.4f}" + counts.format(total=step * 1188, reply=step * 126)
         for step in range(15, 315, 15)
     ]
     answer = judged(tmp_path, "\n".join([head, *lines]))
     assert ("both_sides_count" in facts(answer)) is stated
     assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
+
+
+TEXT = (
+    "the model reads a page of the book and says what comes next in it so that the reader may learn how words follow "
+    "each other in the language of the people who wrote these pages for all the others in the town by the sea "
+) * 3
+RANDOM_TEXT = "".join("etaoin shrdlu cmfw"[int(abs(value) * 7919) % 18] for value in NOISE[:400])
+
+
+@pytest.mark.parametrize(("written", "stated"), [
+    (TEXT[::2], True), (f"{TEXT[1:140:2]}\\n{TEXT[160:300:2]}", True), (TEXT, False), (RANDOM_TEXT, False),
+])  # fmt: skip
+@pytest.mark.parametrize("line", ["  sample: {}", "   | 'the {}'", "  > so it |{}"])
+def test_samples_of_every_other_letter_are_of_a_target_two_places_on(
+    written: str, stated: bool, line: str, tmp_path: Path
+) -> None:
+    lines = ["characters, 57 of them"]
+    for step in range(20, 420, 20):
+        lines.append(f"upd {step}  nll {level(step):.3f}  nll_dev {level(step, 900) + 0.05:.3f}")
+        lines += [line.format(written[at : at + 90]) for at in (0, 31)] if step % 100 == 0 else []
+    answer = judged(tmp_path, "\n".join(lines))
+    assert ("skips_letters" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "label_shift_error") is stated
 
 
 ENDS = [

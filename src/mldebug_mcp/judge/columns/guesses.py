@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import permutations
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from mldebug_mcp.checks.run.loss_start import is_past_start, part_of_guess
 from mldebug_mcp.checks.run.settings import SETTINGS, places_counted, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
@@ -653,7 +656,10 @@ def repeats_itself(run: Run, losses: Losses) -> Facts:
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
     for line in run.text_lines:
-        if line.step < known_from or not _SAMPLE.search(line.text) or (found := _RUNS_ON.search(line.text)) is None:
+        if line.step < known_from or (found := _RUNS_ON.search(line.text)) is None:
+            continue
+        in_a_word = line.text[: found.start()][-1:].isalpha()
+        if not in_a_word and not _SAMPLE.search(line.text):
             continue
         if low is None:
             return
@@ -665,6 +671,74 @@ def repeats_itself(run: Run, losses: Losses) -> Facts:
             {"loss": low.value[-1]},
             at=line.step,
         )
+
+
+_NO_LETTERS = regex(r"[^a-z ]+")
+LEAST_OF_SAMPLE = 40
+"""Characters of a sample of text. Chosen: eight words."""
+LEAST_SAMPLES = 2
+"""Samples that show it. Chosen: one may be a line of noise."""
+LAST_SAMPLES = 6
+"""Samples that are looked at. Chosen: early ones are noise."""
+LETTERS_OF_SAMPLE = 0.8
+"""Share of its characters that are small letters and blanks. Chosen: prose has more."""
+BLANKS_OF_TEXT = (0.08, 0.4)
+"""Share of its characters that are blanks. Chosen: around the fifth of English."""
+LEAST_DISTINCT = 12
+"""Distinct letters of the samples. Chosen: toy alphabets and bases of genes are fewer."""
+LIKE_NEXT_BUT_ONE = 0.4
+"""Nats for each pair of neighbours by which they are likelier two places apart in English. Chosen: texts are below
+zero, and so are those of other languages."""
+LIKE_ANY_LETTERS = 0.05
+"""Nats by which they may be less likely so than letters in no order. Chosen: random letters are 0.1 and more."""
+
+
+@lru_cache(maxsize=1)
+def _pairs_of_english() -> tuple[Counter[str], Counter[str], Counter[str], int]:
+    """Return how often letters follow each other in English, stand two places apart, and are there at all."""
+    text = " ".join(
+        _NO_LETTERS.sub(" ", (knowledge_folder() / "PLAYBOOK.md").read_text(encoding="utf-8").lower()).split()
+    )
+    apart = (Counter(map("".join, zip(text, text[places:], strict=False))) for places in (1, 2))
+    return *apart, Counter(text), len(text)
+
+
+def _two_places_apart(sample: str) -> tuple[float, float]:
+    """Return by how many nats neighbours are likelier two places apart than as neighbours, and than in no order."""
+    next_to, two_apart, letters, total = _pairs_of_english()
+    pairs = list(map("".join, pairwise(sample)))
+    as_apart = np.array([two_apart[pair] + 0.5 for pair in pairs])
+    in_no_order = np.array([letters[pair[0]] * letters[pair[1]] / total for pair in pairs])
+    as_next = np.array([next_to[pair] + 0.5 for pair in pairs])
+    return float(np.log(as_apart / as_next).mean()), float(np.log(as_apart / in_no_order).mean())
+
+
+@given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def skips_letters(run: Run, _: Series) -> Facts:
+    """Yield that neighbouring letters of samples are those which stand two places apart in English text."""
+    lines, samples = [], []
+    for line in run.text_lines:
+        text = line.text.lower().replace("\\n", " ")
+        sample = " ".join(_NO_LETTERS.sub(" ", text).split())
+        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * len(text)):
+            lines, samples = [*lines, line], [*samples, sample]
+    text = "\n".join(samples[-LAST_SAMPLES:])
+    least, most = BLANKS_OF_TEXT
+    is_prose = len(set(text)) >= LEAST_DISTINCT and least <= text.count(" ") / len(text) <= most
+    if len(samples) < LEAST_SAMPLES or not is_prose:
+        return
+    beyond = [_two_places_apart(sample) for sample in samples[-LAST_SAMPLES:]]
+    beyond_next, beyond_any = (median(np.array(nats)) for nats in zip(*beyond, strict=True))
+    if beyond_next < LIKE_NEXT_BUT_ONE or beyond_any < -LIKE_ANY_LETTERS:
+        return
+    yield derived_fact(
+        "skips_letters",
+        f"the last samples, such as line {lines[-1].line}, are hardly words. Their neighbouring letters are those that "
+        f"stand two places apart in English, by {figure(beyond_next)} nats a pair. A model that learns the character "
+        "after the next one writes so.",
+        {"nats": beyond_next, "samples": min(len(samples), LAST_SAMPLES)},
+        at=lines[-1].step,
+    )
 
 
 AT_CHANCE = 0.05
