@@ -448,7 +448,7 @@ def _answers_apart(run: Run) -> str:
     )
 
 
-_COUNTED = frozenset(
+_COUNTED_IN_LOSS = frozenset(
     {"counted", "trained", "loss", "label", "labels", "target", "targets", "supervised", "unmasked", "scored"}
 )
 _OF_ANSWER = frozenset(
@@ -470,7 +470,9 @@ def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
     for series in (each.finite for each in run.series.values()):
         pieces = set(pieces_of(named(series)))
         is_called = not pieces.isdisjoint(words) and not pieces.isdisjoint(_TOKENS)
-        is_counted = words is _COUNTED and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
+        is_counted = (
+            words is _COUNTED_IN_LOSS and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
+        )
         if (
             (is_called or is_counted)
             and len(series) >= LEAST_PAIRS
@@ -482,7 +484,7 @@ def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
 
 def both_sides_count(run: Run) -> Facts:
     """Yield that most tokens count in the loss, where the log says that answers have few of them."""
-    for counts in _counts_of_tokens(run, _COUNTED):
+    for counts in _counts_of_tokens(run, _COUNTED_IN_LOSS):
         yield from _beyond_answers(run, counts)
         yield from _beyond_lengths(run, counts)
 

@@ -621,7 +621,7 @@ def _is_written(series: Series) -> bool:
 
 
 AS_MANY_RECORDS = 2
-"""Times as many records of training as of a set that is judged now and then. Chosen: by hand."""
+"""Times the records of a set that is judged now and then which training has. Chosen: by hand."""
 
 
 def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:

@@ -535,7 +535,7 @@ _LOADED = regex(
 )
 """What a line says of the weights with which a run begins ..."""
 _NOT_AS_LOADED = regex(r"\b(?:best|sav(?:ed|ing)|w(?:rote|riting)|step \d|epoch \d|iter \d)", re.IGNORECASE)
-"""... where it is no record; the best ones are loaded at the end."""
+"""... and what records hold instead; the best ones are loaded at the end."""
 _LEVEL_AS_LOADED = regex(
     r"\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll|(?P<perplexity>perplexity|ppl))\b"
     r"(?: (?:of|is|was|there|the|starting|point|base|model)){0,6}\s?[:=]?\s{0,3}(?P<level>\d{1,4}\.\d{1,9}+)(?!\s?%)"
