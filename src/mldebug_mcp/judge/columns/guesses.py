@@ -52,6 +52,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.run import TextLine
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 
 # Saturation: a column rests at a bound.
@@ -701,8 +702,8 @@ def _pairs_of_english() -> tuple[Counter[str], Counter[str], Counter[str], int]:
     text = " ".join(
         _NO_LETTERS.sub(" ", (knowledge_folder() / "PLAYBOOK.md").read_text(encoding="utf-8").lower()).split()
     )
-    apart = (Counter(map("".join, zip(text, text[places:], strict=False))) for places in (1, 2))
-    return *apart, Counter(text), len(text)
+    next_to, two_apart = (Counter(map("".join, zip(text, text[places:], strict=False))) for places in (1, 2))
+    return next_to, two_apart, Counter(text), len(text)
 
 
 def _two_places_apart(sample: str) -> tuple[float, float]:
@@ -718,7 +719,8 @@ def _two_places_apart(sample: str) -> tuple[float, float]:
 @given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def skips_letters(run: Run, _: Series) -> Facts:
     """Yield that neighbouring letters of samples are those which stand two places apart in English text."""
-    lines, samples = [], []
+    lines: list[TextLine] = []
+    samples: list[str] = []
     for line in run.text_lines:
         text = line.text.lower().replace("\\n", " ")
         sample = " ".join(_NO_LETTERS.sub(" ", text).split())

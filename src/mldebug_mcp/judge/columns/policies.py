@@ -861,7 +861,7 @@ def _grades(run: Run) -> Iterator[Series]:
 def _falls_from_its_start(score: Series) -> bool:
     first = score.value[0]
     least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
-    return first - median(tail(score)) >= least and score.value[1:].max() < first
+    return bool(first - median(tail(score)) >= least and score.value[1:].max() < first)
 
 
 def grades_fall_with_pairs(run: Run) -> Facts:
