@@ -132,6 +132,85 @@ def test_as_many_tokens_as_both_sides_have_are_no_answers_alone(
     assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
 
 
+@pytest.mark.parametrize(("head", "counts", "stated"), [
+    ("", " | label tok {total} | reply tok {reply}", True),
+    ("question 60 tok, reply 7 tok, 18 rows per step", " | tokens in loss 1,188", True),
+    ("", " n_counted_tokens=1188 n_answer_tokens=126 n_tokens=1206", True),
+    ("", " | label tok {reply} | reply tok {reply}", False),
+    ("question 60 tok, reply 7 tok, 18 rows per step", " | tokens in loss 126", False),
+])  # fmt: skip
+def test_far_more_tokens_than_answers_have_count_prompts(head: str, counts: str, stated: bool, tmp_path: Path) -> None:
+    lines = [
+        f"step {step:4d} | loss {level(step):.4f}" + counts.format(total=step * 1188, reply=step * 126)
+        for step in range(15, 315, 15)
+    ]
+    answer = judged(tmp_path, "\n".join([head, *lines]))
+    assert ("both_sides_count" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
+
+
+TEXT = (
+    "the model reads a page of the book and says what comes next in it so that the reader may learn how words follow "
+    "each other in the language of the people who wrote these pages for all the others in the town by the sea "
+) * 3
+RANDOM_TEXT = "".join("etaoin shrdlu cmfw"[int(abs(value) * 7919) % 18] for value in NOISE[:400])
+
+
+@pytest.mark.parametrize(("written", "stated"), [
+    (TEXT[::2], True), (f"{TEXT[1:140:2]}\\n{TEXT[160:300:2]}", True), (TEXT, False), (RANDOM_TEXT, False),
+])  # fmt: skip
+@pytest.mark.parametrize("line", ["  sample: {}", "   | 'the {}'", "  > so it |{}"])
+def test_samples_of_every_other_letter_are_of_a_target_two_places_on(
+    written: str, stated: bool, line: str, tmp_path: Path
+) -> None:
+    lines = ["characters, 57 of them"]
+    for step in range(20, 420, 20):
+        lines.append(f"upd {step}  nll {level(step):.3f}  nll_dev {level(step, 900) + 0.05:.3f}")
+        lines += [line.format(written[at : at + 90]) for at in (0, 31)] if step % 100 == 0 else []
+    answer = judged(tmp_path, "\n".join(lines))
+    assert ("skips_letters" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "label_shift_error") is stated
+
+
+@pytest.mark.parametrize("line", ["   {set}: acc {share:.3f}", "   on {set} pairs acc {share:.3f} of 200"])
+@pytest.mark.parametrize(("set_name", "wrong", "stated"), [
+    ("raters", True, True), ("gold", True, True), ("raters", False, False),
+])  # fmt: skip
+def test_pairs_of_people_that_come_out_the_wrong_way_contradict_training(
+    line: str, set_name: str, wrong: bool, stated: bool, tmp_path: Path
+) -> None:
+    lines = ["dpo, beta 0.1"]
+    for at in range(1, 15):
+        right = 0.93 - 0.45 * math.exp(-at / 4)
+        lines.append(
+            f"step {25 * at}: loss {0.4 + 0.29 * math.exp(-at / 4):.4f} acc {right:.3f} margin {0.11 * at:.3f}"
+        )
+        share = 1 - right if wrong else right - 0.05
+        lines += [line.format(set=set_name, share=share)] if at % 3 == 0 else []
+    answer = judged(tmp_path, "\n".join(lines))
+    assert ("source_contradicts" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
+
+
+@pytest.mark.parametrize("line", [
+    "judge_score={grade:.2f}", "rubric {grade:.2f}", "lexicon score of policy samples {below:.3f}",
+])  # fmt: skip
+@pytest.mark.parametrize(("to", "stated"), [(2.1, True), (6.6, False)])
+def test_grades_of_what_is_written_that_fall_while_pairs_are_learnt_show_swapped_pairs(
+    line: str, to: float, stated: bool, tmp_path: Path
+) -> None:
+    lines = ["dpo, beta 0.1, 32 pairs a step"]
+    for at in range(1, 13):
+        right, grade = 0.95 - 0.45 * math.exp(-at / 3), to + (6.1 - to) * math.exp(-at / 4)
+        lines.append(
+            f"step {30 * at} loss {0.25 + 0.4 * math.exp(-at / 4):.4f} rewards/accuracies {right:.3f} "
+            f"rewards/margins {0.2 * at:.3f} | " + line.format(grade=grade, below=grade - 6.8)
+        )
+    answer = judged(tmp_path, "\n".join(lines))
+    assert ("grades_fall_with_pairs" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
+
+
 ENDS = [
     "[chat.sft:evaluate] step={step} stopped={right}/6 new_tokens=[40, 12, 9] last=' red.</s>[INST] what'",
     "eval step {step} | ended {share:.2f}",

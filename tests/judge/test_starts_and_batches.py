@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,25 @@ def test_a_start_far_above_a_guess_with_a_checkpoint_that_is_known_to_be_good_is
 def test_a_loss_of_the_weights_that_are_loaded_is_read_under_other_names(name: str, stated: bool) -> None:
     known: dict[str, Any] = {name: 1.2, "vocab_size": 103, "task": "pretraining"}
     answer = diagnosed({}, {}, start=6.7, low=2.9, **known)
+    assert ("surer_than_guess_as_loaded" in texts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
+
+
+@pytest.mark.parametrize(("head", "start", "stated"), [
+    ("base: wiki-char (card: 1.58 nats/char on held-out pages, alphabet 41)", 5.9, True),
+    ("continue from ckpt essays-lm (dev loss there 1.88); vocab 200", 7.4, True),
+    ("starting point: weights of songs-small\nheld-out loss of the starting point: 1.62\ncharacters: 58", 6.1, True),
+    ("resumed weights: menus-lm, perplexity 5.7 on held-out menus. 140 pieces", 8.2, True),
+    ("base: wiki-char (card: 1.58 nats/char on held-out pages, alphabet 41)", 1.9, False),
+    ("last year's model had a held-out loss of 1.62\ncharacters: 58", 6.1, False),
+])  # fmt: skip
+def test_a_head_that_states_the_loss_of_the_weights_shows_that_their_tokens_are_others(
+    head: str, start: float, stated: bool, tmp_path: Path
+) -> None:
+    level = [1.7 + (start - 1.7) * math.exp(-at / 4) for at in range(16)]
+    lines = [f"it {20 * at:3d}  train {loss:.3f}  dev {loss + 0.06:.3f}" for at, loss in enumerate(level)]
+    (tmp_path / "train.log").write_text("\n".join([head, *lines]) + "\n")
+    answer = diagnose_run(tmp_path / "train.log")
     assert ("surer_than_guess_as_loaded" in texts(answer)) is stated
     assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
 

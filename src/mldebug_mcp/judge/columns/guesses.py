@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import permutations
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from mldebug_mcp.checks.run.loss_start import is_past_start, part_of_guess
 from mldebug_mcp.checks.run.settings import SETTINGS, places_counted, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
@@ -49,6 +52,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.run import TextLine
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 
 # Saturation: a column rests at a bound.
@@ -445,58 +449,93 @@ def _answers_apart(run: Run) -> str:
     )
 
 
-_COUNTED_TOKENS = regex(
-    r"(?:train_|num_|n_|total_|cumulative_)?(?:counted|trained(?:_on)?|loss|labels?|targets?|supervised|unmasked|scored)_"
-    r"tok(?:en)?s?(?:_(?:so_far|seen|total|cumulative|sum))?"
+_COUNTED_IN_LOSS = frozenset(
+    {"counted", "trained", "loss", "label", "labels", "target", "targets", "supervised", "unmasked", "scored"}
 )
-"""Counts of the tokens that count in the loss."""
+_OF_ANSWER = frozenset(
+    {"answer", "answers", "reply", "replies", "completion", "completions", "response", "responses", "assistant"}
+)
+_TOKENS = frozenset({"tok", "toks", "token", "tokens", "counted"})
+"""Words of counts of tokens: of those that count in the loss, and of those that answers have."""
 NEAR_LENGTH = 0.06
 """Share by which the tokens of a row are off the mean of all rows. Chosen: a few hundred rows are."""
-
-
 MOST_ARE_PROMPTS = 0.5
 """Share of the tokens that answers have where most are prompts. Chosen: the half."""
 MOST_COUNTED = 0.9
 """Share of all tokens that count where prompts do, at least. Chosen: padding and ends of rows are less."""
 
 
+def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
+    """Return the whole numbers of training tokens that are called by some words."""
+    found = []
+    for series in (each.finite for each in run.series.values()):
+        pieces = set(pieces_of(named(series)))
+        is_called = not pieces.isdisjoint(words) and not pieces.isdisjoint(_TOKENS)
+        is_counted = (
+            words is _COUNTED_IN_LOSS and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
+        )
+        if (
+            (is_called or is_counted)
+            and len(series) >= LEAST_PAIRS
+            and not any(PHASES.get(p) == "eval" for p in pieces)
+        ):
+            found += [series] if series.value.min() > 1 and not np.any(series.value % 1) else []
+    return found
+
+
 def both_sides_count(run: Run) -> Facts:
-    """Yield that as many tokens of a row count in the loss as prompts and answers have together on average."""
-    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
-    if run.kind in POLICIES or not prompt or not answer:
-        return
-    counts, seen = (
-        whole_column(run, quantity, phase="train", least=LEAST_PAIRS)
-        for quantity in (Quantity.LOSS_TOKENS, Quantity.TOKENS_SEEN)
-    )
-    share = answer / (prompt + answer)
-    if counts is not None and seen is not None and share < MOST_ARE_PROMPTS:
-        steps, counted_there, all_there = at_common_steps(counts, seen)
-        if len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
-            yield derived_fact(
-                "both_sides_count",
-                f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. Prompts "
-                f"have {figure(prompt)} tokens on average and answers {figure(answer)}: were answers alone to count, "
-                f"{percent(share)} of them would.",
-                {"share": counted_there[-1] / all_there[-1], "answers": share},
-                at=steps[0],
-            )
-    if not rows:
-        return
-    for name, series in run.series.items():
-        counts = series.finite
-        if not _COUNTED_TOKENS.fullmatch("_".join(pieces_of(name))) or len(counts) < LEAST_PAIRS:
+    """Yield that most tokens count in the loss, where the log says that answers have few of them."""
+    for counts in _counts_of_tokens(run, _COUNTED_IN_LOSS):
+        yield from _beyond_answers(run, counts)
+        yield from _beyond_lengths(run, counts)
+
+
+def _beyond_answers(run: Run, counts: Series) -> Facts:
+    """Yield that more tokens count than those of answers, which are counted as well: since the start, or of all."""
+    seen = whole_column(run, Quantity.TOKENS_SEEN, Quantity.BATCH_TOKENS, phase="train", least=LEAST_PAIRS)
+    for answers in _counts_of_tokens(run, _OF_ANSWER):
+        steps, counted_there, answered = at_common_steps(counts, answers)
+        if len(steps) < LEAST_PAIRS or np.any(answered >= MOST_ARE_PROMPTS * counted_there):
             continue
-        grows = bool(np.all(np.diff(counts.value) > 0))
-        of_row = (np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
-        per_row = median(of_row)
-        if abs(per_row / (prompt + answer) - 1) > NEAR_LENGTH or abs(per_row / answer - 1) <= 2 * NEAR_LENGTH:
+        grow = bool(np.all(np.diff(counted_there) > 0) and np.all(np.diff(answered) > 0))
+        _, some, every = (steps, counted_there, counted_there) if seen is None else at_common_steps(counts, seen)
+        if not grow and (seen is None or not len(some) or np.any(some < MOST_COUNTED * every)):
             continue
         yield derived_fact(
             "both_sides_count",
-            f"{named(series)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. Prompts "
-            f"have {figure(prompt)} on average and answers {figure(answer)}: all of both count in the loss, and "
-            f"not the {figure(answer)} of answers alone.",
+            f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
+            f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
+            "loss as answers have.",
+            {"counted": counted_there[-1], "answers": answered[-1]},
+            at=steps[0],
+        )
+
+
+def _beyond_lengths(run: Run, counts: Series) -> Facts:
+    """Yield that as many tokens count as prompts and answers have together, by their lengths in the settings."""
+    prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
+    if not prompt or not answer or answer >= MOST_ARE_PROMPTS * (prompt + answer):
+        return
+    lengths = f"Prompts have {figure(prompt)} tokens on average and answers {figure(answer)}"
+    seen = whole_column(run, Quantity.TOKENS_SEEN, phase="train", least=LEAST_PAIRS)
+    steps, counted_there, all_there = at_common_steps(counts, counts if seen is None else seen)
+    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
+        yield derived_fact(
+            "both_sides_count",
+            f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. {lengths}: were "
+            f"answers alone to count, {percent(answer / (prompt + answer))} of them would.",
+            {"share": counted_there[-1] / all_there[-1], "answers": answer / (prompt + answer)},
+            at=steps[0],
+        )
+    if not rows:
+        return
+    grows = bool(np.all(np.diff(counts.value) > 0))
+    per_row = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
+    if abs(per_row / (prompt + answer) - 1) <= NEAR_LENGTH:
+        yield derived_fact(
+            "both_sides_count",
+            f"{named(counts)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. {lengths}: "
+            f"all of both count in the loss, and not the {figure(answer)} of answers alone.",
             {"of_row": per_row, "prompt": prompt, "answer": answer},
         )
 
@@ -620,7 +659,10 @@ def repeats_itself(run: Run, losses: Losses) -> Facts:
     low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
     for line in run.text_lines:
-        if line.step < known_from or not _SAMPLE.search(line.text) or (found := _RUNS_ON.search(line.text)) is None:
+        if line.step < known_from or (found := _RUNS_ON.search(line.text)) is None:
+            continue
+        in_a_word = line.text[: found.start()][-1:].isalpha()
+        if not in_a_word and not _SAMPLE.search(line.text):
             continue
         if low is None:
             return
@@ -632,6 +674,75 @@ def repeats_itself(run: Run, losses: Losses) -> Facts:
             {"loss": low.value[-1]},
             at=line.step,
         )
+
+
+_NO_LETTERS = regex(r"[^a-z ]+")
+LEAST_OF_SAMPLE = 40
+"""Characters of a sample of text. Chosen: eight words."""
+LEAST_SAMPLES = 2
+"""Samples that show it. Chosen: one may be a line of noise."""
+LAST_SAMPLES = 6
+"""Samples that are looked at. Chosen: early ones are noise."""
+LETTERS_OF_SAMPLE = 0.8
+"""Share of its characters that are small letters and blanks. Chosen: prose has more."""
+BLANKS_OF_TEXT = (0.08, 0.4)
+"""Share of its characters that are blanks. Chosen: around the fifth of English."""
+LEAST_DISTINCT = 12
+"""Distinct letters of the samples. Chosen: toy alphabets and bases of genes are fewer."""
+LIKE_NEXT_BUT_ONE = 0.4
+"""Nats for each pair of neighbours by which they are likelier two places apart in English. Chosen: texts are below
+zero, and so are those of other languages."""
+LIKE_ANY_LETTERS = 0.05
+"""Nats by which they may be less likely so than letters in no order. Chosen: random letters are 0.1 and more."""
+
+
+@lru_cache(maxsize=1)
+def _pairs_of_english() -> tuple[Counter[str], Counter[str], Counter[str], int]:
+    """Return how often letters follow each other in English, stand two places apart, and are there at all."""
+    text = " ".join(
+        _NO_LETTERS.sub(" ", (knowledge_folder() / "PLAYBOOK.md").read_text(encoding="utf-8").lower()).split()
+    )
+    next_to, two_apart = (Counter(map("".join, zip(text, text[places:], strict=False))) for places in (1, 2))
+    return next_to, two_apart, Counter(text), len(text)
+
+
+def _two_places_apart(sample: str) -> tuple[float, float]:
+    """Return by how many nats neighbours are likelier two places apart than as neighbours, and than in no order."""
+    next_to, two_apart, letters, total = _pairs_of_english()
+    pairs = list(map("".join, pairwise(sample)))
+    as_apart = np.array([two_apart[pair] + 0.5 for pair in pairs])
+    in_no_order = np.array([letters[pair[0]] * letters[pair[1]] / total for pair in pairs])
+    as_next = np.array([next_to[pair] + 0.5 for pair in pairs])
+    return float(np.log(as_apart / as_next).mean()), float(np.log(as_apart / in_no_order).mean())
+
+
+@given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
+def skips_letters(run: Run, _: Series) -> Facts:
+    """Yield that neighbouring letters of samples are those which stand two places apart in English text."""
+    lines: list[TextLine] = []
+    samples: list[str] = []
+    for line in run.text_lines:
+        text = line.text.lower().replace("\\n", " ")
+        sample = " ".join(_NO_LETTERS.sub(" ", text).split())
+        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * len(text)):
+            lines, samples = [*lines, line], [*samples, sample]
+    text = "\n".join(samples[-LAST_SAMPLES:])
+    least, most = BLANKS_OF_TEXT
+    is_prose = len(set(text)) >= LEAST_DISTINCT and least <= text.count(" ") / len(text) <= most
+    if len(samples) < LEAST_SAMPLES or not is_prose:
+        return
+    beyond = [_two_places_apart(sample) for sample in samples[-LAST_SAMPLES:]]
+    beyond_next, beyond_any = (median(np.array(nats)) for nats in zip(*beyond, strict=True))
+    if beyond_next < LIKE_NEXT_BUT_ONE or beyond_any < -LIKE_ANY_LETTERS:
+        return
+    yield derived_fact(
+        "skips_letters",
+        f"the last samples, such as line {lines[-1].line}, are hardly words. Their neighbouring letters are those that "
+        f"stand two places apart in English, by {figure(beyond_next)} nats a pair. A model that learns the character "
+        "after the next one writes so.",
+        {"nats": beyond_next, "samples": min(len(samples), LAST_SAMPLES)},
+        at=lines[-1].step,
+    )
 
 
 AT_CHANCE = 0.05
@@ -703,7 +814,8 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
     loaded_from = None if before or run.facts.tokens is None else loading_setting(run)
-    uniform = uniform_loss(run)
+    signs = run.setting("alphabet_size") if before else None
+    uniform = uniform_loss(run) or (math.log(signs) if signs and signs > 1 else None)
     if not (before or loaded_from) or uniform is None or before > uniform:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")

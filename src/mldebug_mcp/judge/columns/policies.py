@@ -620,14 +620,23 @@ def _is_written(series: Series) -> bool:
     return not _WRITTEN.isdisjoint(pieces_of(named(series)))
 
 
+AS_MANY_RECORDS = 2
+"""Times the records of a set that is judged now and then which training has. Chosen: by hand."""
+
+
 def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:
     """Return columns of evaluation, and those of named sets at its steps: `gold/accuracy`, `panel_acc`."""
     evaluated = run["eval_loss"].finite.step if "eval_loss" in run else np.empty(0)
+    trained = len(run["loss"].finite) if "loss" in run else 0
     return [
         series
         for series in columns_of(run, *quantities, least=FEWEST_EVALUATIONS)
         if (role := series.role) is not None
-        and (role.is_evaluation or (not role.phase and _set_of(series) and np.array_equal(series.step, evaluated)))
+        and (
+            role.is_evaluation
+            or (not role.phase and _set_of(series) and np.array_equal(series.step, evaluated))
+            or (not role.phase and _by_people(series) and AS_MANY_RECORDS * len(series) <= trained)
+        )
     ]
 
 
@@ -821,6 +830,61 @@ def writing_falls_with_pairs(run: Run) -> Facts:
                 else "The model hardly writes what the pairs call chosen, nor anything else that is right."
             ),
             {"early": early, "late": late, "first": first, "last": last},
+        )
+
+
+_GRADED = frozenset(
+    {"judge", "judged", "rubric", "grade", "graded", "quality", "rating", "ratings", "score", "scores", "lexicon"}
+    | {"helpfulness", "samples", "human", "raters", "rater", "users"}
+)
+"""Words of a score of what the model writes, in any unit: the higher, the better."""
+_NOT_GRADED = MISJUDGED | {"margin", "margins", "loss", "perplexity", "kl", "length", "len"}
+FALLS_OF_GRADE = 0.3
+"""Share of its first value by which such a score falls. Chosen: pairs that are learnt too well cost less."""
+FALLS_OF_NOISE = 5.0
+"""Times its noise by which it does. Chosen."""
+RIGHT_WHERE_LEARNT = 0.75
+"""Share of pairs in the right order from which on their order is learnt. Chosen: labels of people are as noisy."""
+HALVED = 2.0
+"""Times the nats of chosen answers from which on the model writes nothing that the pairs hold. Chosen."""
+
+
+def _grades(run: Run) -> Iterator[Series]:
+    """Yield the scores of what the model writes."""
+    for score in (series.finite for series in run.series.values()):
+        pieces = set(pieces_of(named(score)))
+        is_score = score.role is None or score.role.quantity is Quantity.SCORE
+        if is_score and len(score) > LEAST_PAIRS and pieces & _GRADED and not pieces & _NOT_GRADED:
+            yield score
+
+
+def _falls_from_its_start(score: Series) -> bool:
+    first = score.value[0]
+    least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
+    return bool(first - median(tail(score)) >= least and score.value[1:].max() < first)
+
+
+def grades_fall_with_pairs(run: Run) -> Facts:
+    """Yield that a score of what the model writes falls from its first value on, while the order of pairs is learnt.
+
+    Not this where it rises first, as where too much is made of the pairs, nor where chosen answers sink as well.
+    """
+    right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=LEAST_PAIRS))
+    chosen = logged(run, "logps/chosen", LEAST_PAIRS)
+    learnt = max((median(tail(series)) for series in right), default=0.0)
+    if run.kind != "preference" or not RIGHT_WHERE_LEARNT <= learnt <= 1:
+        return
+    if chosen is not None and median(tail(chosen)) < HALVED * chosen.value[0]:
+        return
+    for score in filter(_falls_from_its_start, _grades(run)):
+        first, late = score.value[0], median(tail(score))
+        yield derived_fact(
+            "grades_fall_with_pairs",
+            f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
+            f"{percent(learnt)} of the pairs are in the right order. The model learns what the pairs call chosen, and "
+            "what it writes gets worse by that.",
+            {"first": first, "late": late, "right": learnt},
+            at=score.step[0],
         )
 
 

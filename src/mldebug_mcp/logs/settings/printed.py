@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -493,6 +494,14 @@ _SIZES_IN_PROSE = regex(
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
+_ALPHABET = regex(
+    r"\balphabet(?:[ _]size)?(?: of|:|=)?\s{0,3}(?P<alphabet>\d{2,5})(?![\w.,%])"
+    r"|^\s{0,8}(?:distinct |unique )?(?:characters|symbols|letters)\s?[:=]\s{0,3}(?P<letters>\d{2,4})\s{0,8}$"
+    r"|(?<![\w.,])(?P<pieces>\d{2,6}) (?:pieces|(?:distinct|unique) (?:characters|chars|symbols|letters))\b",
+    re.IGNORECASE,
+    needs=("alphabet", "characters", "chars", "symbols", "letters", "pieces"),
+)
+"""What a line says of how many signs a text is made of; its losses may be in bits."""
 _HARDER_IN_PROSE = regex(
     r"(?<!no )(?<!without )\b(?:(?P<mixed>mix-?up|cut-?mix)|(?P<dropout>dropout)"
     r"|(?P<smoothed>(?:label[ _-])?smoothing|(?:labels|targets) smoothed))(?: of| by| at)?['\"]?\s?[:=]?\s?"
@@ -518,13 +527,23 @@ _FLOOR_IN_PROSE = regex(
     re.IGNORECASE,
 )
 """What a line says of the least loss that a model of these data can have."""
-_LOSS_AS_LOADED = regex(
-    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?(?:\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
-    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)|\b(?P<nats>\d{1,2}\.\d{1,9}) nats?\b)",
+_LOADED = regex(
+    r"\b(?:load(?:ed|ing)|base(?! lr| learning)|pretrained|(?:the|model) card|warm[ -]?start\w{0,2}|start(?:ing)? point"
+    r"|(?:resum|continu|start|initiali[sz])\w{1,4} (?:from|weights|at))\b",
     re.IGNORECASE,
-    needs="load",
+    needs=("load", "base", "pretrained", "card", "start", "point", "resum", "continu", "initiali"),
 )
-"""What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
+"""What a line says of the weights with which a run begins ..."""
+_NOT_AS_LOADED = regex(r"\b(?:best|sav(?:ed|ing)|w(?:rote|riting)|step \d|epoch \d|iter \d)", re.IGNORECASE)
+"""... and what records hold instead; the best ones are loaded at the end."""
+_LEVEL_AS_LOADED = regex(
+    r"\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll|(?P<perplexity>perplexity|ppl))\b"
+    r"(?: (?:of|is|was|there|the|starting|point|base|model)){0,6}\s?[:=]?\s{0,3}(?P<level>\d{1,4}\.\d{1,9}+)(?!\s?%)"
+    r"|(?<![\w.])(?P<nats>\d{1,2}\.\d{1,9}) nats?\b",
+    re.IGNORECASE,
+    needs=("loss", "nll", "perplexity", "ppl", "nat"),
+)
+"""What it says of their loss."""
 _FILES_IN_PROSE = regex(
     r"(?:[^\n]{0,80}[|\]:-] {1,4})?\W{0,4}(?:[a-z]{2,4}ing )?"
     r"(?:(?P<train>train(?:ing)?)|(?:val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out))"
@@ -837,8 +856,7 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
     if floor is not None:
         found["loss_floor"] = float(floor["of"] or floor["own"])
-    if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
-        found["checkpoint_loss"] = float(loaded["loss"] or loaded["nats"])
+    found |= _weights_in_prose(line)
     if (kept_in := _FORMAT_IN_PROSE.search(line)) is not None:
         found["param_dtype" if kept_in["weights"] else "dtype"] = kept_in["format"]
     if (files := _FILES_IN_PROSE.match(line)) is not None:
@@ -846,6 +864,17 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
     if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
         found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
         found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
+    return found
+
+
+def _weights_in_prose(line: str) -> dict[str, object]:
+    """Return the signs of a text, and the loss in nats of the weights with which a run begins, that a line gives."""
+    found: dict[str, object] = {}
+    if (signs := _ALPHABET.search(line)) is not None:
+        found["alphabet_size"] = int(signs["alphabet"] or signs["letters"] or signs["pieces"])
+    stated = _LEVEL_AS_LOADED.search(line) if _LOADED.search(line) and not _NOT_AS_LOADED.search(line) else None
+    if stated is not None and (level := float(stated["level"] or stated["nats"])) > 0:
+        found["checkpoint_loss"] = math.log(level) if stated["perplexity"] else level
     return found
 
 
@@ -873,12 +902,17 @@ _SIDE = regex(
     re.IGNORECASE,
 )
 """How long the prompts and the answers of rows are on average: "user side .... 37.9 tok (mean)", "mean bot 10.3"."""
-_IS_MEAN = regex(r"\b(?:mean|avg|average|on average)\b", re.IGNORECASE, needs=("mean", "avg", "average"))
+_IS_MEAN = regex(
+    r"\b(?:mean|avg|average|on average)\b|\d (?:tok|tokens)\b(?!.{0,40}\bmax)",
+    re.IGNORECASE,
+    needs=("mean", "avg", "average", "tok"),
+)
 _ROWS_OF_UPDATE = regex(
     r"\b(?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?(?:/|per|an?)\s?(?:update|upd|step|batch)\b"
     r"[\s.:=]{1,80}(?P<behind>\d{1,6})(?![\w.,])"
     r"|(?<![\w.])(?P<before>\d{1,6}) (?:rows|samples|examples|sequences|seqs|pairs|conversations|chats)\s?"
-    r"(?:/|per|an?)\s?(?:update|upd|step)\b",
+    r"(?:/|per|an?)\s?(?:update|upd|step)\b"
+    r"|, batch(?: size)?\s?[:=]?\s?(?P<batch>\d{1,6})(?![\w.,])",
     re.IGNORECASE,
     needs=("upd", "step", "batch"),
 )
@@ -892,7 +926,7 @@ def _sides_in_prose(lines: Sequence[str]) -> dict[str, object]:
     if found.keys() < {"prompt_tokens", "answer_tokens"}:
         return {}
     rows = next(filter(None, map(_ROWS_OF_UPDATE.search, lines)), None)
-    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"]), **found}
+    return found if rows is None else {"batch_size": int(rows["behind"] or rows["before"] or rows["batch"]), **found}
 
 
 def _goes_on(line: str) -> bool:
