@@ -25,7 +25,7 @@ _KINDS: tuple[Kind, ...] = (
     trained.lost_where_negative, trained.norm_lost, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.lost_at_once, trained.lost_by_chance,
     trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
-    trained.part_stands_still, trained.part_with_gradient_stands_still, trained.parts_shrink_apart,
+    trained.part_stands_still, trained.parts_shrink_apart,
     trained.weights_at_zero, trained.scores_stand_still, trained.answers_of_all_rows,
     expected.events_go_on, expected.steps_skipped, expected.off_expectation, expected.predictions_off_labels,
     expected.layer_gives_nothing, expected.part_without_gradient, expected.layers_shrink, expected.policy_never_moves,
