@@ -44,3 +44,32 @@ def test_a_part_that_often_comes_trained_or_has_few_digits_may_stand_still(
     tmp_path: Path, line: Callable[[int], str]
 ) -> None:
     assert leading(tmp_path, line) == ("healthy", set())
+
+
+def of_parts(i: int, power: float = 0.9) -> float:
+    """Return a gradient norm that grows with the number of parts, which is twice as large every eight records."""
+    return float(0.62 * 2 ** (power * ((i - 1) // 8)) * NOISE[i + 100])
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"{i * 20},{falling(i, 3) ** 0.5:.4f},{of_parts(i):.3f},{48 * 2 ** ((i - 1) // 8)}",
+    lambda i: f"  {i * 20:>5} nll {falling(i, 3):.3f} |grad| {of_parts(i):.2f} ({2 ** ((i - 1) // 8)} shards/update)",
+    lambda i: f"it={i * 20} ce={falling(i, 3) ** 0.5:.3f} gnorm={of_parts(i):.3f}",
+])  # fmt: skip
+def test_a_gradient_norm_that_steps_up_with_the_parts_of_a_batch_is_a_sum(
+    tmp_path: Path, line: Callable[[int], str]
+) -> None:
+    head = "step,loss,gradient_norm,rows_per_update" if "," in line(1) else ""
+    cause, facts = leading(tmp_path, line, 32, head)
+    assert cause == "grad_accum_scaling"
+    assert facts & {"norm_rises_with_batch", "norm_rises_by_steps"}
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"it={i * 20} ce={falling(i, 3) ** 0.5:.3f} gnorm={of_parts(i, -0.4):.3f} shards={2 ** ((i - 1) // 8)}",
+    lambda i: f"it={i * 20} ce={falling(i, 3) ** 0.5:.3f} gnorm={of_parts(9) if 8 < i < 17 else of_parts(1):.3f}",
+])  # fmt: skip
+def test_a_gradient_norm_that_falls_with_the_parts_or_comes_back_is_no_sum(
+    tmp_path: Path, line: Callable[[int], str]
+) -> None:
+    assert not leading(tmp_path, line, 32)[1] & {"norm_rises_with_batch", "norm_rises_by_steps"}
