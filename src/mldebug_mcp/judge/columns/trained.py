@@ -892,13 +892,13 @@ def part_stands_still(run: Run) -> Facts:
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
     sizes = _weight_norms(run)
     found = unchanged or [norm for norm in sizes if not np.ptp(norm.value) and (_is_named(norm) or _shows_moves(norm))]
-    pairs = [(norm, None if unchanged else _gradient_of(run, norm)) for norm in found]
+    pairs = [(norm, _gradient_of(run, norm)) for norm in found]
     for still, gradient in sorted(pairs, key=lambda pair: pair[1] is None):
         moved = moving or [norm for norm in sizes if _moves_far(norm, still)]
         is_trained = gradient is not None or bool(
             (unchanged or still.value[0])
             and not _leaves_parts(run, moved)
-            and (_is_named(still) or not _may_be_kept(run, still, moved))
+            and (unchanged or _is_named(still) or not _may_be_kept(run, still, moved))
         )
         if moved and is_trained:
             yield _stands_still(run, still, moved[0], gradient)
