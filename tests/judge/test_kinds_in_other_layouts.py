@@ -73,3 +73,51 @@ def test_a_gradient_norm_that_falls_with_the_parts_or_comes_back_is_no_sum(
     tmp_path: Path, line: Callable[[int], str]
 ) -> None:
     assert not leading(tmp_path, line, 32)[1] & {"norm_rises_with_batch", "norm_rises_by_steps"}
+
+
+def kept(i: int, start: float = 3.3) -> float:
+    return start - 0.002 * i + 0.02 * float(NOISE[i])
+
+
+@pytest.mark.parametrize(("head", "line"), [
+    ("weights torch.bfloat16, sgd lr 2e-3",
+     lambda i: f"{i * 100:5d} xent {kept(i):.3f} |dw| wanted {3.1e-3 * NOISE[i]:.2e} |dw| got {1.3e-3 * 0.97**i:.2e}"),
+    ("", lambda i: f"step {i * 200} | loss {kept(i):.4f} | update: computed {4e-3 * NOISE[i]:.1e} applied 1.1e-03"),
+    ("params float16, sgd lr 0.002", lambda i: f"it {i * 100} loss {kept(i):.4f} unchanged entries {0.93 + i / 400}"),
+])  # fmt: skip
+def test_updates_that_hardly_reach_the_weights_are_rounded_away(
+    tmp_path: Path, head: str, line: Callable[[int], str]
+) -> None:
+    cause, facts = leading(tmp_path, line, head=head)
+    assert cause == "low_precision_update"
+    assert facts & {"update_partly_lost", "few_weights_change"}
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"{i * 25} loss={falling(i):.3f} step_norm(target)={5.6e-3 * NOISE[i]:.3e} step_norm(actual)=5.59e-03",
+    lambda i: f"{i * 25} loss={falling(i):.3f} target={5.6 * NOISE[i]:.3f} actual={2.1 * NOISE[i]:.3f}",
+])  # fmt: skip
+def test_updates_that_reach_the_weights_and_targets_of_something_else_are_none_that_are_lost(
+    tmp_path: Path, line: Callable[[int], str]
+) -> None:
+    assert "update_partly_lost" not in leading(tmp_path, line, head="dtype=float32 opt=adamw lr=0.001")[1]
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"step {i * 100} loss {kept(i, 1):.3f} share of zeros [0.52, {min(1, 0.7 + i / 10):.2f}, 1.00]",
+    lambda i: f"[{i * 50}] loss={kept(i, 0.69):.4f} neurons never on: {min(256, 150 + 12 * i)}/256",
+    lambda i: f"[{i * 50}] loss={kept(i, 1.6):.4f} dead_h1={min(1, 0.6 + i / 20):.3f} dead_h2={min(0.94, i / 9):.3f}",
+])  # fmt: skip
+def test_a_layer_of_zeros_in_a_run_that_learns_nothing_is_dead(tmp_path: Path, line: Callable[[int], str]) -> None:
+    cause, facts = leading(tmp_path, line)
+    assert (cause, "layer_of_zeros" in facts) == ("dead_units", True)
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"step {i * 100} loss {falling(i):.3f} share of zeros [0.52, {0.58 + i / 400:.2f}, 1.00]",
+    lambda i: f"step {i * 100} loss {kept(i, 1):.3f} share of zero labels [1.00, 1.00]",
+])  # fmt: skip
+def test_zeros_where_something_is_learnt_or_of_labels_are_of_no_dead_layer(
+    tmp_path: Path, line: Callable[[int], str]
+) -> None:
+    assert "layer_of_zeros" not in leading(tmp_path, line)[1]

@@ -52,7 +52,7 @@ _KINDS: tuple[Kind, ...] = (
     guesses.untrained, guesses.above_checkpoint,
     guesses.far_beyond_guess, guesses.unknown_tokens, guesses.answers_no_longer_end, guesses.scored_apart,
     guesses.scored_apart_at_end,
-    trained.many_units_dead, evaluation.ranked_backwards, evaluation.files_shared,
+    trained.many_units_dead, trained.layer_of_zeros, evaluation.ranked_backwards, evaluation.files_shared,
     evaluation.negated_probability, evaluation.quantiles_mirrored, evaluation.scores_equal,
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
@@ -116,6 +116,7 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "time_grows": ("step_time_grows", "step_time_doubles"),
     "norm_adds_up": ("grad_norm_adds_up",),
     "many_units_dead": ("units_dead",),
+    "layer_of_zeros": ("units_dead",),
     "ranked_backwards": ("eval_below_chance",),
     "moves_at_resume": (
         "loss_jump_at_resume", "loss_falls_back", "epoch_starts_over", "state_missing_at_resume", "lr_jump_at_resume",

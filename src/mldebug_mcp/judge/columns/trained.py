@@ -1191,7 +1191,14 @@ _APPLIED = frozenset({
     "made", "taken",
 })  # fmt: skip
 """Words of how far weights have moved; other norms of an update are of one that is meant."""
-_MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
+_MEANT = frozenset({
+    "meant", "intended", "planned", "proposed", "ideal", "raw", "asked", "wanted", "computed", "requested", "desired",
+    "target", "expected",
+})  # fmt: skip
+_UPDATE = frozenset({"step", "update", "upd", "dw", "delta", "change", "norm", "size", "length", "w", "l2"})
+"""Words of an update, whose norm is known by them."""
+_ALONE = frozenset({"asked", "wanted", "computed", "requested", "meant", "got", "taken", "applied", "made"})
+"""Words that say this without such a word; a target or what is expected may be of anything."""
 MOST_APPLIED = 0.75
 """Share of an update that is applied where much of it is lost, at most. Chosen: weight decay takes a few per cent."""
 
@@ -1203,6 +1210,7 @@ def update_partly_lost(run: Run) -> Facts:
     """
     norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
     norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
+    norms += [series.finite for series in run.series.values() if len(series.finite) >= LEAST_STILL and _is_step(series)]
     for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
         if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
             continue
@@ -1218,6 +1226,13 @@ def update_partly_lost(run: Run) -> Facts:
             "whole update, but for what rounding takes: half precision loses a change below 0.2 to 0.4 % of a weight.",
             {"share": share},
         )
+
+
+def _is_step(series: Series) -> bool:
+    """Say whether the words of an unread column are those of an update that is meant or applied: `step asked`."""
+    words = set(pieces_of(series.logged_as or series.name))
+    kinds = words & (_APPLIED | _MEANT)
+    return series.role is None and bool(kinds) and words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
 
 
 def _is_applied(norm: Series) -> bool:
@@ -1475,7 +1490,7 @@ def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
 
 FEW_CHANGE = 0.1
 """Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
-_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
+_OF_WEIGHTS = regex(r"param|weight|^(?:torch_)?dtype$", re.IGNORECASE)
 """What the name of a setting holds that gives the type of the weights themselves."""
 
 
@@ -1484,8 +1499,15 @@ def few_weights_change(run: Run) -> Facts:
     dtype = run.settings.get("dtype")
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
         return
-    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
-        first, last = changed.value[0], median(tail(changed))
+    unread = [series.finite for series in run.series.values() if series.role is None]
+    same = [series for series in unread if len(series) >= LEAST_PAIRS and "unchanged" in pieces_of(series.name)]
+    whole = run["of"].finite.value.max() if "of" in run else math.inf
+    for changed in (*columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS), *same):
+        shares = 1 - changed.value if changed in same else changed.value
+        if shares.min() < 0 or shares.max() > whole:
+            continue
+        shares = shares / whole if shares.max() > 1 else shares
+        first, last = shares[0], median(shares[-max(1, len(shares) // 3) :])
         if not last < FEW_CHANGE:
             continue
         spacing = SPACING[run.facts.precision]
@@ -1533,6 +1555,45 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
         {"first": worst.value[0], "most": most},
         at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
     )
+
+
+_OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
+_OF_DEAD = frozenset({"dead", "never", "silent", "inactive"})
+_NOT_OF_UNITS = frozenset({
+    "weight", "weights", "param", "params", "grad", "grads", "gradient", "mask", "input", "inputs", "label", "labels",
+    "target", "attn", "attention", "prune", "pruned", "code", "codes", "reward", "expert", "experts", "loss",
+    "advantage", "std", "pred", "row", "rows",
+})  # fmt: skip
+"""Words of zeros that are of something else than units."""
+ALL_SILENT = 0.995
+"""Share of zeros that a layer has which gives nothing. Chosen: sparse layers give some for some rows."""
+UNLEARNT_SHARE = 0.9
+"""Share of the lowest of its first values that a loss keeps where nothing is learnt. Chosen: by hand."""
+
+
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def layer_of_zeros(run: Run, loss: Series) -> Facts:
+    """Yield that a layer gives zeros alone, or nearly all of its units are dead, and nothing is learnt."""
+    if median(tail(loss)) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
+        return
+    for series in run.series.values():
+        share, words = series.finite, set(pieces_of(series.logged_as or series.name))
+        bound = MIN_DEAD_UNIT_SHARE if words & _OF_DEAD else ALL_SILENT
+        if series.role is not None or not words & (_OF_ZEROS | _OF_DEAD) or words & _NOT_OF_UNITS:
+            continue
+        if len(share) < MIN_RECORDS_FOR_LEVEL or not 0 <= share.value.min() <= share.value.max() <= 1:
+            continue
+        if tail(share).min() < bound:
+            continue
+        yield derived_fact(
+            "layer_of_zeros",
+            f"{named(share)} is {figure(share.value[0])} at first and {figure(median(tail(share)))} over the last "
+            f"third, and {named(loss)} stays at about {figure(median(tail(loss)))}. A layer that gives zeros for "
+            "every row passes no gradient on.",
+            {"share": median(tail(share))},
+            at=share.step[int(np.argmax(share.value >= bound))],
+        )
+        return
 
 
 # Targets of one shape and answers of another: each answer is then held against the targets of all rows.
