@@ -121,3 +121,26 @@ def test_zeros_where_something_is_learnt_or_of_labels_are_of_no_dead_layer(
     tmp_path: Path, line: Callable[[int], str]
 ) -> None:
     assert "layer_of_zeros" not in leading(tmp_path, line)[1]
+
+
+def decayed(i: int, first: float) -> float:
+    return first * (0.03 + math.exp(-0.4 * i))
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"[{i * 50}] ce={kept(i, 2.2):.3f} w(emb)={decayed(i, 58):.3f} w(ffn)={decayed(i, 31):.3f} w(gain)=12.5",
+    lambda i: f"{i * 50},{kept(i, 2.2):.4f},{decayed(i, 14):.4f},{decayed(i, 9):.4f},{1 + i / 100:.4f}",
+])  # fmt: skip
+def test_parts_that_shrink_where_another_keeps_its_size_are_decayed(tmp_path: Path, line: Callable[[int], str]) -> None:
+    cause, facts = leading(tmp_path, line, head="step,ce,|embed|,|hidden1|,|scale|" if "," in line(1) else "")
+    assert (cause, "parts_shrink_apart" in facts) == ("weight_decay_too_high", True)
+
+
+@pytest.mark.parametrize("line", [
+    lambda i: f"{i * 50} ce={falling(i):.3f} w(emb)={58 - i / 4:.3f} w(ffn)={31 - i / 5:.3f} w(gain)={12 + i / 20:.3f}",
+    lambda i: f"{i * 50} ce={falling(i):.3f} act(emb)={decayed(i, 58):.3f} act(ffn)={decayed(i, 31):.3f} act(out)=12.5",
+])  # fmt: skip
+def test_parts_that_shrink_by_little_and_activations_are_not_decayed(
+    tmp_path: Path, line: Callable[[int], str]
+) -> None:
+    assert "parts_shrink_apart" not in leading(tmp_path, line)[1]

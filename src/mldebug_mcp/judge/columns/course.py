@@ -874,8 +874,8 @@ add up as its root does, and common ones by the whole. Chosen: for what noise of
 def norm_rises_with_batch(run: Run) -> Facts:
     """Yield that the gradient norm jumps up where a batch grows, each time, at the same learning rate and loss.
 
-    A mean over more rows has as large a gradient, or a smaller one. Where no column counts the rows, it is enough that
-    the norm goes up by the same factor at once, again and again, and the loss does not move there.
+    A mean over more rows has as large a gradient, or a smaller one. Where no column counts the rows, rises
+    at once by one factor are enough, if the loss does not move there.
     """
     norms = _gradient_norms(run)
     if not norms or "loss_scale" in run or run.kind in POLICIES:
@@ -953,7 +953,7 @@ LOSS_STAYS = 0.15
 
 
 def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
-    """Return where each level of a norm begins that goes up by steps, and the level; none where it is no such curve."""
+    """Return where each level of a norm begins that goes up by steps, and the level; none of another curve."""
     size, logs = RECORDS_AT_A_STAGE, np.log(norm.value)
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
     if loss is None or not positive(loss.value):
@@ -968,11 +968,13 @@ def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
     factors = np.array([median(sides[at][1]) - median(sides[at][0]) for at in rises])
     drifts = [median(stage[-(len(stage) // 2) :]) - median(stage[: len(stage) // 2]) for stage in stages[1:]]
     places = [int(np.searchsorted(loss.step, norm.step[at])) for at in rises]
-    sizes = [
-        [float(np.log(side).mean()) for side in (loss.value[:at][-2:], loss.value[at:][:2])] for at in places if at
-    ]
-    stays = [abs(new - old) <= LOSS_STAYS for old, new in sizes]
-    if factors.min() < OF_ONE_FACTOR * factors.max() or max(drifts) > FLAT_SHARE * factors.max() or not all(stays):
+    moves = [
+        abs(float(np.log(loss.value[place : place + 2]).mean() - np.log(loss.value[:place][-2:]).mean()))
+        for place in places if 0 < place < len(loss)
+    ]  # fmt: skip
+    if factors.min() < OF_ONE_FACTOR * factors.max() or max(drifts) > FLAT_SHARE * factors.max():
+        return []
+    if len(moves) < len(rises) or max(moves) > LOSS_STAYS:
         return []
     begins = [0, *rises]
     return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip(begins, stages, strict=True)]

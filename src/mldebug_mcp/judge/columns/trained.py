@@ -935,9 +935,9 @@ def parts_shrink_apart(run: Run) -> Facts:
 
     Not this where the norm of the whole is logged, which tells as much.
     """
-    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) if norm.value[0] > 0]
-    if any(norm.role is None or norm.role.is_whole for norm in norms):
+    if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
+    norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
     shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
     kept = [norm for norm in norms if float(median(tail(norm))) >= LEAST_KEPT * norm.value[0]]
     soon = [
@@ -1037,8 +1037,7 @@ def _head_and_part(series: Series) -> tuple[str, str]:
 def _weight_norms(run: Run) -> list[Series]:
     """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`.
 
-    A name that says nothing of a size is one where a gradient is logged of the same part, or others next to it name
-    parts of a model.
+    Such a bare name counts where a gradient of the same part is logged, or others next to it name parts.
     """
     norms = columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL)
     unread = [series.finite for series in run.series.values() if series.role is None]
@@ -1051,7 +1050,9 @@ def _weight_norms(run: Run) -> list[Series]:
     for series in unread:
         head, own = split[series.name]
         is_bare = not head and (is_by_part or own in driven or bool(listed)) and not series.name[-1].isdigit()
-        if not _NOT_OF_WEIGHTS.isdisjoint(pieces_of(own)) and not _is_norm_of_part(series):
+        if not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own)) and not _is_norm_of_part(
+            series
+        ):
             continue
         if _is_norm_of_part(series) or head == "|" or (head and _is_of_sizes(head)) or is_bare:
             norms.append(series)
