@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -859,7 +859,10 @@ def _rises_in_passes(run: Run, series: Series) -> Floats:
     ])  # fmt: skip
 
 
-_OF_MICRO_BATCHES = frozenset({"bs", "batch", "micro", "micros", "accum", "accumulation", "accumulate", "gas"})
+_OF_MICRO_BATCHES = frozenset({
+    "bs", "batch", "micro", "micros", "accum", "accumulation", "accumulate", "gas", "microbatch", "microbatches",
+    "minibatches", "chunk", "chunks", "slice", "slices", "piece", "pieces", "shard", "shards", "reads", "rows", "mb",
+})  # fmt: skip
 """Words of a column that counts the rows or the micro-batches of an update."""
 RECORDS_AT_A_STAGE = 5
 """Records of a gradient norm on both sides of a step at which a batch grows. Chosen: a median of fewer is noise."""
@@ -871,14 +874,13 @@ add up as its root does, and common ones by the whole. Chosen: for what noise of
 def norm_rises_with_batch(run: Run) -> Facts:
     """Yield that the gradient norm jumps up where a batch grows, each time, at the same learning rate and loss.
 
-    A mean over more rows has as large a gradient, or a smaller one.
+    A mean over more rows has as large a gradient, or a smaller one. Where no column counts the rows, rises
+    at once by one factor are enough, if the loss does not move there.
     """
-    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=2 * RECORDS_AT_A_STAGE)
-    if norm is None or not positive(norm.value) or "loss_scale" in run:
+    norms = _gradient_norms(run)
+    if not norms or "loss_scale" in run or run.kind in POLICIES:
         return
-    if training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES) is None:
-        return
-    for series in run.series.values():
+    for series, norm in product(run.series.values(), norms):
         column = series.finite
         is_size = series.role is not None and series.role.quantity is Quantity.BATCH_SIZE
         if (not is_size and _OF_MICRO_BATCHES.isdisjoint(pieces_of(series.name))) or not positive(column.value):
@@ -901,6 +903,81 @@ def norm_rises_with_batch(run: Run) -> Facts:
             {"stages": len(at)},
             at=column.step[at[0]],
         )
+        return
+    for norm in norms:
+        levels = _levels_of(run, norm)
+        if len(levels) > LEAST_STAGES_UNNAMED:
+            yield derived_fact(
+                "norm_rises_by_steps",
+                f"{named(norm)} is about {', then '.join(figure(level) for _, level in levels)}: it goes up at once at "
+                f"{run.step_name}s {', '.join(figure(step) for step, _ in levels[1:])}, by nearly the same factor, and "
+                "the loss does not move there. A gradient that is the mean of a batch does not do so; one that is "
+                "summed does where its parts become more.",
+                {"stages": len(levels) - 1},
+                at=levels[1][0],
+            )
+            return
+
+
+_OF_A_GRADIENT = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm", "slope"})
+
+
+def _gradient_norms(run: Run) -> list[Series]:
+    """Return norms of gradients by their names, and columns that are the same as one of these for some time."""
+    columns = [series.finite for series in run.series.values() if len(series.finite) >= 2 * RECORDS_AT_A_STAGE]
+    columns = [series for series in columns if positive(series.value)]
+    of_gradient = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM)
+    norms = [
+        series for series in columns
+        if (series.role is None or series.role.quantity in of_gradient)
+        and ((series.role is not None and series.role.quantity is Quantity.GRADIENT_NORM)
+             or not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name)))
+    ]  # fmt: skip
+    twins = [
+        series for series in columns
+        if series.role is None and any(
+            np.array_equal(series.value[:RECORDS_AT_A_STAGE], norm.value[:RECORDS_AT_A_STAGE]) for norm in norms
+        )
+    ]  # fmt: skip
+    return norms + [series for series in twins if series not in norms]
+
+
+RISES_AT_ONCE = 1.4
+"""Times by which a norm goes up at once where a stage begins. Chosen: twice the parts give the root of two and more."""
+OF_ONE_FACTOR = 0.5
+"""Share of the logarithm of the largest rise that each has. Chosen: stages multiply the parts alike."""
+FLAT_SHARE = 0.35
+"""Share of the logarithm of a rise by which a level goes up within its stage. Chosen: by hand."""
+LOSS_STAYS = 0.15
+"""Logarithm of the times by which the loss moves there at most. Chosen: what it falls by in a few records."""
+
+
+def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
+    """Return where each level of a norm begins that goes up by steps, and the level; none of another curve."""
+    size, logs = RECORDS_AT_A_STAGE, np.log(norm.value)
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    if loss is None or not positive(loss.value):
+        return []
+    sides = {at: (logs[at - size : at], logs[at : at + size]) for at in range(size, len(logs) - size + 1)}
+    rises = [at for at, (low, high) in sides.items() if high.min() - low.max() >= math.log(RISES_AT_ONCE) / 2]
+    rises = [at for at in rises if median(sides[at][1]) - median(sides[at][0]) >= math.log(RISES_AT_ONCE)]
+    falls = [at for at, (low, high) in sides.items() if low.min() > high.max() + math.log(RISES_AT_ONCE)]
+    stages = np.split(logs, rises)
+    if len(rises) < LEAST_STAGES_UNNAMED or len(rises) >= MOST_STAGES or falls or min(map(len, stages)) < size:
+        return []
+    factors = np.array([median(sides[at][1]) - median(sides[at][0]) for at in rises])
+    drifts = [median(stage[-(len(stage) // 2) :]) - median(stage[: len(stage) // 2]) for stage in stages[1:]]
+    places = [int(np.searchsorted(loss.step, norm.step[at])) for at in rises]
+    moves = [
+        abs(float(np.log(loss.value[place : place + 2]).mean() - np.log(loss.value[:place][-2:]).mean()))
+        for place in places if 0 < place < len(loss)
+    ]  # fmt: skip
+    if factors.min() < OF_ONE_FACTOR * factors.max() or max(drifts) > FLAT_SHARE * factors.max():
+        return []
+    if len(moves) < len(rises) or max(moves) > LOSS_STAYS:
+        return []
+    begins = [0, *rises]
+    return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip(begins, stages, strict=True)]
 
 
 def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:

@@ -770,16 +770,6 @@ def _moves_far(norm: Series, still: Series) -> bool:
     return share > MIN_NORM_MOVE_SHARE or share >= FAR_BEYOND * digits
 
 
-def _moves_others(run: Run, norm: Series, gradient: Series, moving: Sequence[Series]) -> bool:
-    """Say whether a gradient that is as much smaller as this one moves another part far beyond the digit of a norm."""
-    for other in moving:
-        slope = _gradient_of(run, other)
-        if slope is not None and (size := median(slope.value)) > 0:
-            moved = abs(float(other.value[-1] - other.value[0])) * min(1.0, median(gradient.value) / size)
-            return moved >= FAR_BEYOND * _last_digit([float(norm.value[0])])
-    return False
-
-
 def _values_since_norm(series: Series, norm: Series) -> Floats:
     """Return the finite values of a metric from the first record of a norm on."""
     return series.finite.where(series.finite.step >= norm.step[0]).value
@@ -872,6 +862,9 @@ _KEPT = AVERAGED_WEIGHTS | {
     "backbone", "trunk", "body",
 }  # fmt: skip
 """Words of parts that no update may be meant to move: of another model, averages, and those that often come trained."""
+_TRAINED = frozenset({"encoder", "vision", "visual", "clip", "bert", "vit", "resnet", "features", "extractor",
+                      "glove", "pos", "position", "positional"})  # fmt: skip
+"""Words of further parts that often come trained, where no setting says so."""
 _COMES_TRAINED = regex(r"pretrain|fine_?tun|warm_?start|^weights$", re.IGNORECASE)
 """What settings are called, besides those of `loading_setting`, by which a model or a part of it comes trained."""
 MIN_NORM_MOVE_SHARE = 0.01
@@ -895,31 +888,35 @@ def part_stands_still(run: Run) -> Facts:
     """
     changes = [series.finite for series in run.series.values() if _is_change(series)]
     changes = [change for change in changes if len(change) >= LEAST_STILL]
-    norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0]
     unchanged = [change for change in changes if not change.value.any()]
-    still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
-    moving = moving or [norm for norm in norms if still and _moves_far(norm, still[0])]
-    if not still or not moving or _leaves_parts(run, moving):
-        return
-    first, other = still[0].value[0], moving[0].value
-    gradient = _gradient_of(run, still[0])
-    if (
-        gradient is not None and not unchanged
-        and not (_would_move(run, still[0], gradient) or _moves_others(run, still[0], gradient, moving))
-    ):  # fmt: skip
-        gradient = None
+    sizes = _weight_norms(run)
+    found = unchanged or [norm for norm in sizes if not np.ptp(norm.value) and (_is_named(norm) or _shows_moves(norm))]
+    pairs = [(norm, _gradient_of(run, norm)) for norm in found]
+    for still, gradient in sorted(pairs, key=lambda pair: pair[1] is None):
+        moved = moving or [norm for norm in sizes if _moves_far(norm, still)]
+        is_trained = gradient is not None or bool(
+            (unchanged or still.value[0])
+            and not _leaves_parts(run, moved)
+            and (unchanged or _is_named(still) or not _may_be_kept(run, still, moved))
+        )
+        if moved and is_trained:
+            yield _stands_still(run, still, moved[0], gradient)
+            return
+
+
+def _stands_still(run: Run, still: Series, other: Series, gradient: Series | None) -> DerivedFact:
+    first = still.value[0]
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
-    fact = "new_part_stands_still" if _is_new(run, still[0], other) else "part_stands_still"
-    fact = "last_layer_stands_still" if _is_last(still[0]) else fact
+    fact = "new_part_stands_still" if _is_new(run, still, other) else "part_stands_still"
+    fact = "last_layer_stands_still" if _is_last(still) else fact
     kept_in = _weights_in_half(run) if has else ""
-    is_lost = kept_in != ""
-    why = f" The weights are kept in {kept_in}, which rounds small changes away." if is_lost else ""
-    yield derived_fact(
-        "part_in_half_stands_still" if is_lost else "part_stands_still_with_gradient" if has else fact,
-        f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
-        f"goes from {figure(other[0])} to {figure(other[-1])}.{has} Weights that are trained move.{why}",
-        {"value": first, "records": len(still[0])},
+    why = f" The weights are kept in {kept_in}, which rounds small changes away." if kept_in else ""
+    return derived_fact(
+        "part_in_half_stands_still" if kept_in else "part_stands_still_with_gradient" if has else fact,
+        f"{named(still)} is exactly {figure(first)} in all {len(still)} records, while {named(other)} "
+        f"goes from {figure(other.value[0])} to {figure(other.value[-1])}.{has} Weights that are trained move.{why}",
+        {"value": first, "records": len(still)},
     )
 
 
@@ -938,9 +935,9 @@ def parts_shrink_apart(run: Run) -> Facts:
 
     Not this where the norm of the whole is logged, which tells as much.
     """
-    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) if norm.value[0] > 0]
-    if any(norm.role is None or norm.role.is_whole for norm in norms):
+    if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
+    norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
     shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
     kept = [norm for norm in norms if float(median(tail(norm))) >= LEAST_KEPT * norm.value[0]]
     soon = [
@@ -961,6 +958,10 @@ def parts_shrink_apart(run: Run) -> Facts:
 
 
 _OF_SIZES = frozenset({"size", "sizes", "norm", "norms", "w", "weight", "weights", "param", "params", "l2", "rms"})
+_NOT_OF_WEIGHTS = frozenset({"act", "activation", "activations", "hidden", "logit", "logits", "output", "batch", "step",
+                             "update", "updates", "input", "inputs", "rows", "queue", "buffer", "image", "images",
+                             "noise", "target", "targets", "latent", "latents"})  # fmt: skip
+"""Words of a size that is of something else than weights."""
 _OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
 
 
@@ -996,41 +997,6 @@ def weights_at_zero(run: Run, loss: Series) -> Facts:
     )
 
 
-def part_with_gradient_stands_still(run: Run) -> Facts:
-    """Yield that a part has a gradient and keeps its size to the last digit, by two groups of columns of like parts.
-
-    Not this where no other part moves, or the part has no gradient: then it may be frozen on purpose.
-    """
-    groups: dict[str, dict[str, Series]] = {}
-    for name, series in run.series.items():
-        head, _, own = (series.logged_as or name).rpartition("/")
-        if head and len(series.finite) >= LEAST_STILL:
-            groups.setdefault(head, {})[own] = series.finite
-    slopes = [head for head in groups if not _OF_GRADIENTS.isdisjoint(pieces_of(head))]
-    sizes = [head for head in groups if not _OF_SIZES.isdisjoint(pieces_of(head)) and head not in slopes]
-    for size, slope in product(sizes, slopes):
-        shared = groups[size].keys() & groups[slope].keys()
-        still = [own for own in sorted(shared) if not np.ptp(groups[size][own].value)]
-        moving = [
-            own for own, series in groups[size].items()
-            if own not in still and np.ptp(series.value) > MIN_NORM_MOVE_SHARE * abs(series.value[0])
-        ]  # fmt: skip
-        driven = [
-            own for own in still
-            if quantile(groups[slope][own].value, 1 - SLOWER_PART) > 0 and _shows_moves(groups[size][own])
-        ]  # fmt: skip
-        if not driven or not moving:
-            continue
-        part, other, gradient = groups[size][driven[0]], groups[size][moving[0]], groups[slope][driven[0]]
-        yield derived_fact(
-            "part_stands_still_with_gradient",
-            f"{named(part)} is exactly {figure(part.value[0])} in all {len(part)} records, though "
-            f"{named(gradient)} is about {figure(median(gradient.value))}, while {named(other)} goes from "
-            f"{figure(other.value[0])} to {figure(other.value[-1])}. Weights that are trained move.",
-            {"value": part.value[0], "records": len(part)},
-        )
-
-
 FINE_DIGIT_SHARE = 0.1
 """Share of such a move that the last digit of a size is at most. Chosen: by hand."""
 SLOWER_PART = 0.8
@@ -1043,7 +1009,7 @@ def _shows_moves(still: Series) -> bool:
     return value == 0 or _last_digit([value]) <= FINE_DIGIT_SHARE * MIN_NORM_MOVE_SHARE * value
 
 
-def _is_new(run: Run, still: Series, moving: Floats) -> bool:
+def _is_new(run: Run, still: Series, other: Series) -> bool:
     """Say whether settings load no weights, so that a part is not frozen on purpose, and its last digit is fine enough.
 
     Another part moves by many times that digit, each in shares of its norm.
@@ -1051,18 +1017,56 @@ def _is_new(run: Run, still: Series, moving: Floats) -> bool:
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
     loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
     loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
-    digit, first = _last_digit([still.value[0]]), still.value[0]
+    loaded = loaded or _may_be_kept(run, still, [other])
+    digit, first, moving = _last_digit([still.value[0]]), still.value[0], other.value
     far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
-    return bool(run.settings) and not loaded and _KEPT.isdisjoint(_words_of(still)) and far
+    return not loaded and _KEPT.isdisjoint(_words_of(still)) and far
+
+
+_PART = regex(r"(?:(?P<head>.*)[/ (:]|(?:‖|\|\|?)(?=[^\W\d_]))(?P<own>[^/ (:)|‖]+)[)|‖]*")
+"""A name of a group of columns and of the part: `norm/encoder`, `w(encoder)`, `|encoder|`."""
+
+
+def _head_and_part(series: Series) -> tuple[str, str]:
+    """Return the words that columns of all parts share, and the part; no words for a name of the part alone."""
+    name = series.logged_as or series.name
+    match = _PART.fullmatch(name)
+    return ("", name) if match is None else (match["head"] or "|", match["own"])
 
 
 def _weight_norms(run: Run) -> list[Series]:
-    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`."""
-    unread = [series.finite for series in run.series.values() if series.role is None and _is_norm_of_part(series)]
-    return [
-        *columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL),
-        *(norm for norm in unread if len(norm) >= LEAST_STILL),
-    ]
+    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`.
+
+    Such a bare name counts where a gradient of the same part is logged, or others next to it name parts.
+    """
+    norms = columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL)
+    unread = [series.finite for series in run.series.values() if series.role is None]
+    unread = [series for series in unread if len(series) >= LEAST_STILL * SLOWER_PART and series.value.min() >= 0]
+    split = {series.name: _head_and_part(series) for series in unread}
+    driven = {own for head, own in split.values() if not _OF_GRADIENTS.isdisjoint(pieces_of(head))}
+    bare = {own for head, own in split.values() if not head}
+    is_by_part = len(bare) > 2 and any(set(pieces_of(own)) & (PARTS_OF_A_MODEL | LAST_LAYERS) for own in bare)
+    listed = [head for head, _ in split.values() if head and head != "|" and _is_of_sizes(head)]
+    for series in unread:
+        head, own = split[series.name]
+        is_bare = not head and (is_by_part or own in driven or bool(listed)) and not series.name[-1].isdigit()
+        if not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own)) and not _is_norm_of_part(
+            series
+        ):
+            continue
+        if _is_norm_of_part(series) or head == "|" or (head and _is_of_sizes(head)) or is_bare:
+            norms.append(series)
+    return [norm for norm in norms if len(norm) >= LEAST_STILL or np.ptp(norm.value)]
+
+
+def _is_named(norm: Series) -> bool:
+    """Say whether the name alone says that a norm is of weights."""
+    return (norm.role is not None and norm.role.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
+
+
+def _is_of_sizes(head: str) -> bool:
+    words = set(pieces_of(head))
+    return ("||" in head or "‖" in head or bool(words & _OF_SIZES)) and not words & (_OF_GRADIENTS | _NOT_OF_WEIGHTS)
 
 
 def _words_of(series: Series) -> set[str]:
@@ -1093,17 +1097,27 @@ def _is_change(series: Series) -> bool:
 
 def _gradient_of(run: Run, part: Series) -> Series | None:
     """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
-    words = set(pieces_of(part.name))
-    norms = columns_of(run, Quantity.GRADIENT_NORM, least=LEAST_STILL)
-    parts = {norm.name: set(pieces_of(norm.role.part if norm.role and norm.role.part else norm.name)) for norm in norms}
-    head = part.name.rpartition("/")[0]
-    shared = [
-        norm for norm in norms
-        if median(norm.value)
-        and ((head and head in (norm.name.rpartition("/")[0], norm.name.rpartition(" ")[0]))
-             or ((own := parts[norm.name] - _OF_NORMS) and own <= words))
-    ]  # fmt: skip
-    return shared[0] if shared else None
+    words, (head, own) = set(pieces_of(part.name)), _head_and_part(part)
+    for series in run.series.values():
+        slope, (above, below) = series.finite, _head_and_part(series)
+        if len(slope) < LEAST_STILL or quantile(slope.value, 1 - SLOWER_PART) <= 0:
+            continue
+        if slope.role is not None and slope.role.quantity is Quantity.GRADIENT_NORM:
+            mine = set(pieces_of(slope.role.part or slope.name)) - _OF_NORMS
+            is_of_part = (bool(mine) and mine <= words) or head == above not in ("", "|")
+        else:
+            is_of_part = below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))
+        if is_of_part or (above and below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))):
+            return slope
+    return None
+
+
+def _may_be_kept(run: Run, still: Series, moving: Sequence[Series]) -> bool:
+    """Say whether a part may be frozen on purpose for all that is known: no setting is, and such parts come trained.
+
+    So may all that is below the last layer.
+    """
+    return not run.settings and (not _words_of(still).isdisjoint(_KEPT | _TRAINED) or all(map(_is_last, moving)))
 
 
 def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
@@ -1178,7 +1192,14 @@ _APPLIED = frozenset({
     "made", "taken",
 })  # fmt: skip
 """Words of how far weights have moved; other norms of an update are of one that is meant."""
-_MEANT = frozenset({"meant", "intended", "planned", "proposed", "ideal", "raw"})
+_MEANT = frozenset({
+    "meant", "intended", "planned", "proposed", "ideal", "raw", "asked", "wanted", "computed", "requested", "desired",
+    "target", "expected",
+})  # fmt: skip
+_UPDATE = frozenset({"step", "update", "upd", "dw", "delta", "change", "norm", "size", "length", "w", "l2"})
+"""Words of an update, whose norm is known by them."""
+_ALONE = frozenset({"asked", "wanted", "computed", "requested", "meant", "got", "taken", "applied", "made"})
+"""Words that say this without such a word; a target or what is expected may be of anything."""
 MOST_APPLIED = 0.75
 """Share of an update that is applied where much of it is lost, at most. Chosen: weight decay takes a few per cent."""
 
@@ -1190,6 +1211,7 @@ def update_partly_lost(run: Run) -> Facts:
     """
     norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
     norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
+    norms += [series.finite for series in run.series.values() if len(series.finite) >= LEAST_STILL and _is_step(series)]
     for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
         if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
             continue
@@ -1205,6 +1227,13 @@ def update_partly_lost(run: Run) -> Facts:
             "whole update, but for what rounding takes: half precision loses a change below 0.2 to 0.4 % of a weight.",
             {"share": share},
         )
+
+
+def _is_step(series: Series) -> bool:
+    """Say whether the words of an unread column are those of an update that is meant or applied: `step asked`."""
+    words = set(pieces_of(series.logged_as or series.name))
+    kinds = words & (_APPLIED | _MEANT)
+    return series.role is None and bool(kinds) and words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
 
 
 def _is_applied(norm: Series) -> bool:
@@ -1462,7 +1491,7 @@ def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
 
 FEW_CHANGE = 0.1
 """Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
-_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
+_OF_WEIGHTS = regex(r"param|weight|^(?:torch_)?dtype$", re.IGNORECASE)
 """What the name of a setting holds that gives the type of the weights themselves."""
 
 
@@ -1471,8 +1500,15 @@ def few_weights_change(run: Run) -> Facts:
     dtype = run.settings.get("dtype")
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
         return
-    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
-        first, last = changed.value[0], median(tail(changed))
+    unread = [series.finite for series in run.series.values() if series.role is None]
+    same = [series for series in unread if len(series) >= LEAST_PAIRS and "unchanged" in pieces_of(series.name)]
+    whole = run["of"].finite.value.max() if "of" in run else math.inf
+    for changed in (*columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS), *same):
+        shares = 1 - changed.value if changed in same else changed.value
+        if shares.min() < 0 or shares.max() > whole:
+            continue
+        shares = shares / whole if shares.max() > 1 else shares
+        first, last = shares[0], median(shares[-max(1, len(shares) // 3) :])
         if not last < FEW_CHANGE:
             continue
         spacing = SPACING[run.facts.precision]
@@ -1520,6 +1556,45 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
         {"first": worst.value[0], "most": most},
         at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
     )
+
+
+_OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
+_OF_DEAD = frozenset({"dead", "never", "silent", "inactive"})
+_NOT_OF_UNITS = frozenset({
+    "weight", "weights", "param", "params", "grad", "grads", "gradient", "mask", "input", "inputs", "label", "labels",
+    "target", "attn", "attention", "prune", "pruned", "code", "codes", "reward", "expert", "experts", "loss",
+    "advantage", "std", "pred", "row", "rows",
+})  # fmt: skip
+"""Words of zeros that are of something else than units."""
+ALL_SILENT = 0.995
+"""Share of zeros that a layer has which gives nothing. Chosen: sparse layers give some for some rows."""
+UNLEARNT_SHARE = 0.9
+"""Share of the lowest of its first values that a loss keeps where nothing is learnt. Chosen: by hand."""
+
+
+@given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+def layer_of_zeros(run: Run, loss: Series) -> Facts:
+    """Yield that a layer gives zeros alone, or nearly all of its units are dead, and nothing is learnt."""
+    if median(tail(loss)) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
+        return
+    for series in run.series.values():
+        share, words = series.finite, set(pieces_of(series.logged_as or series.name))
+        bound = MIN_DEAD_UNIT_SHARE if words & _OF_DEAD else ALL_SILENT
+        if series.role is not None or not words & (_OF_ZEROS | _OF_DEAD) or words & _NOT_OF_UNITS:
+            continue
+        if len(share) < MIN_RECORDS_FOR_LEVEL or not 0 <= share.value.min() <= share.value.max() <= 1:
+            continue
+        if tail(share).min() < bound:
+            continue
+        yield derived_fact(
+            "layer_of_zeros",
+            f"{named(share)} is {figure(share.value[0])} at first and {figure(median(tail(share)))} over the last "
+            f"third, and {named(loss)} stays at about {figure(median(tail(loss)))}. A layer that gives zeros for "
+            "every row passes no gradient on.",
+            {"share": median(tail(share))},
+            at=share.step[int(np.argmax(share.value >= bound))],
+        )
+        return
 
 
 # Targets of one shape and answers of another: each answer is then held against the targets of all rows.
