@@ -90,3 +90,18 @@ def test_annotations_of_any_shape_are_read_or_refused_with_a_reason(changes: dic
         said = str(error)
 
     assert "none of its columns" in said if said else answer.batch.rows == 2
+
+
+@pytest.mark.parametrize(
+    ("boxes", "checks"),
+    [
+        ([[10, 20, 110, 70], [300, 200, 500, 400], [300, 200, 90, 80]], ["box_out_of_range"]),
+        ([[10, 20, 110, 70], [300, 200, 500, 400], [300, 200, 390, 280]], []),
+        ([[10, 20, 100, 50], [300, 200, 200, 200], [300, 200, 90, 80]], []),
+    ],
+)
+def test_boxes_in_a_column_of_their_own_are_of_one_form(boxes: list[Box], checks: list[str], tmp_path: Path) -> None:
+    rows = [{"image": f"{n}.jpg", "width": 640, "height": 480, "boxes": boxes, "labels": [1, 2, 3]} for n in range(4)]
+    file = tmp_path / "boxes.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert [finding.check for finding in inspect_batch(file).findings] == checks

@@ -439,3 +439,20 @@ def test_colours_that_stand_last_do_not_fit_a_model_of_transformers(inspect: Ins
     assert inspect(last, model={"model_type": "vit", "num_labels": 10}) == {"schema_mismatch": "error"}
     assert inspect(first, model={"model_type": "vit", "num_labels": 10}) == {}
     assert inspect(last) == {}
+
+
+def test_a_target_in_another_scale_within_its_window_is_seen(tmp_path: Path) -> None:
+    series = 50 + 9 * np.random.default_rng(0).normal(size=300)
+    windows = np.lib.stride_tricks.sliding_window_view(series[:-1], 24)
+    ahead = (np.lib.stride_tricks.sliding_window_view(series[1:], 24) - 50) / 9
+    steps = np.arange(299.0)
+    ramps = np.lib.stride_tricks.sliding_window_view(steps[:-1], 24)[: len(windows)]
+    scaled = np.stack([(windows - 50) / 9, ahead], axis=2).astype(np.float32)
+    for inputs, targets, expected in (
+        (scaled, series[24:], ["X[:, 23, 1] is y in another scale"]),
+        (scaled[..., :1], series[24:], []),
+        (ramps, steps[24 : 24 + len(ramps)], []),
+    ):
+        np.savez(tmp_path / "windows.npz", X=inputs, y=targets[: len(inputs)])
+        found = inspect_batch(tmp_path / "windows.npz").findings
+        assert [finding.summary for finding in found if finding.check == "equal_columns"] == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,53 @@ def test_the_command_line_takes_a_sample_and_another_split(
     assert "are in the sample too" in " ".join(capsys.readouterr().out.split())
     assert main(["batch", str(path), "--sample", "0"]) == 2
     assert "ask for 1 or more" in capsys.readouterr().err
+
+
+def test_a_folder_of_shards_of_rows_is_one_data_set_and_a_finding_names_its_shard(tmp_path: Path, config: Path) -> None:
+    for kind in ("jsonl", "npz"):
+        (tmp_path / kind).mkdir()
+        for number in range(3):
+            ids = np.array([row["input_ids"][:90] for row in random_rows(8, seed=number)])
+            mask = np.repeat([[1] * 70 + [0] * 20], 8, axis=0)
+            columns = {"input_ids": np.where(mask, ids, PAD), "labels": np.where(mask, ids, -100)}
+            columns["attention_mask"] = 1 - mask if number == 2 else mask
+            file = tmp_path / kind / f"rank{number}.{kind}"
+            if kind == "npz":
+                np.savez(file, **columns)  # type: ignore[arg-type]
+            else:
+                rows = [{name: column[row].tolist() for name, column in columns.items()} for row in range(8)]
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        answer = inspect_batch(tmp_path / kind, None, config)
+        found = by_check(answer)["attention_mask_inverted"]
+        assert answer.batch.rows == 24
+        assert found.summary.startswith(f"rank2.{kind}: ")
+        assert found.rows == [*range(16, 24)]
+        (tmp_path / kind / f"rank2.{kind}").unlink()
+        assert "attention_mask_inverted" not in by_check(inspect_batch(tmp_path / kind, None, config))
+
+
+def test_rows_that_differ_in_case_and_punctuation_are_nearly_the_same(tmp_path: Path) -> None:
+    def write(name: str, texts: list[str]) -> Path:
+        rows = [{"prompt": f"What is number {n}?", "completion": text} for n, text in enumerate(texts)]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return tmp_path / name
+
+    texts = [f"Number {n} stands on the {n * 7}th place, behind `{n - 1}` (its neighbour)." for n in range(40)]
+    train = write("train.jsonl", texts)
+    leaked = inspect_batch(train, against=write("same.jsonl", [text.lower().replace("`", "") for text in texts[:9]]))
+    assert "of 9 rows" in by_check(leaked)["split_leakage"].summary
+    assert leaked.leakage is not None
+    assert (leaked.leakage.exact, leaked.leakage.near) == (0, 9)
+    others = [text.replace("behind", "not before") for text in texts[:9]]
+    assert "split_leakage" not in by_check(inspect_batch(train, against=write("others.jsonl", others)))
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_finding_without_rows_in_some_pieces_states_no_rows(tmp_path: Path) -> None:
+    rows = [{"text": f"{n} " + "word " * 20, "label": n // 60} for n in range(240)]
+    (tmp_path / "shards").mkdir()
+    for shard in range(2):
+        as_parquet(rows[shard * 120 : shard * 120 + 120], tmp_path / "shards" / f"{shard}.parquet")
+    summaries = [finding.summary for finding in inspect_batch(tmp_path / "shards").findings]
+    assert any("pieces of the data" in summary for summary in summaries)
+    assert not any("0 rows" in summary for summary in summaries)

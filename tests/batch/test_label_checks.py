@@ -364,3 +364,22 @@ def test_completions_that_begin_alike_are_no_prompt(inspect: Inspect) -> None:
     for row in rows:
         row |= {f"{side}_labels": row[f"{side}_input_ids"] for side in ("chosen", "rejected")}
     assert inspect(rows, made.tokenizer)["prompt_not_masked"] == "warning"
+
+
+def test_labels_that_are_shifted_in_a_few_rows_alone_are_seen(tmp_path: Path) -> None:
+    made = Maker("chatml")
+    batch = made.batch()
+    batch["labels"][1] = [*batch["labels"][1][1:], IGNORE]
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps(batch))
+    answer = inspect_batch(path, made.tokenizer, purpose="sft")
+    assert [(finding.check, finding.rows) for finding in answer.findings] == [("labels_shifted", [1])]
+
+
+def test_one_input_with_two_targets_is_no_repeated_row(inspect: Inspect) -> None:
+    rows = [
+        {"input_ids": [*range(10 + row // 2, 30 + row // 2), 1], "labels": [*range(50 + row, 60 + row), 1]}
+        for row in range(40)
+    ]
+    assert "duplicate_rows" not in inspect(rows)
+    assert inspect([*rows, rows[0]])["duplicate_rows"] == "warning"

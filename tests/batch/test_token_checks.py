@@ -359,3 +359,22 @@ def test_ids_outside_the_vocabulary_are_counted_in_whole_words(ids: list[int], w
     (found,) = [finding for finding in answer.findings if finding.check == "token_id_out_of_range"]
     assert words in found.summary
     assert (" is outside " if words.startswith("1 ") else " are outside ") in found.summary
+
+
+@pytest.mark.parametrize(("positions", "severity"), [(False, "warning"), (True, None)])
+def test_positions_restart_where_the_numbers_of_documents_change(
+    positions: bool, severity: str | None, inspect: Inspect
+) -> None:
+    made = Maker("chatml")
+    lengths = [len(row["input_ids"]) for row in made.rows()]
+    numbers = np.repeat(np.arange(len(lengths)) + 1, lengths).tolist()
+    batch = packed(made, positions) | {"segment_ids": [numbers]}
+    assert inspect(batch, made.tokenizer, "sft").get("position_ids_wrong") == severity
+
+
+def test_positions_run_on_over_the_two_segments_of_a_pair(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = packed(made, positions=False)
+    length = len(batch["input_ids"][0])
+    batch["segment_ids"] = [[0] * 9 + [1] * (length - 9)]
+    assert "position_ids_wrong" not in inspect(batch, made.tokenizer, "sft")

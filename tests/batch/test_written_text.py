@@ -147,3 +147,20 @@ def test_rollouts_that_come_out_alike_are_remarked(inspect: Inspect) -> None:
     rows = [{"prompt": sentence(n // 8), "completion": sentence(n // 2 + 9)} for n in range(64)]
     assert inspect(rows)["duplicate_rows"] == "warning"
     assert inspect([row | {"reward": float(n % 2)} for n, row in enumerate(rows)])["duplicate_rows"] == "info"
+
+
+@pytest.mark.parametrize(("reward", "severity"), [(0.0, "warning"), (0.5, None)])
+def test_rollouts_of_a_source_of_which_none_is_rewarded_are_seen(
+    reward: float, severity: str | None, inspect: Inspect
+) -> None:
+    rows = [
+        {
+            "prompt": sentence(n),
+            "answer": str(n),
+            "rewards": [float((n + k) % 3 == 0) for k in range(8)],
+            "source": "math",
+        }
+        for n in range(8)
+    ]
+    rows += [row | {"rewards": [0.0] * 7 + [reward * (n == 0)], "source": "code"} for n, row in enumerate(rows)]
+    assert inspect(rows).get("advantages_zero") == severity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -129,8 +130,8 @@ class Boxes:
 
 def boxes_of(table: Table) -> Boxes | None:
     """Return the boxes of the targets, or None where no column holds any that can be read."""
-    for name in BOX_COLUMNS:
-        column = table.columns.get(name)
+    columns = (_flat_targets(table), *(table.columns.get(name) for name in BOX_COLUMNS))
+    for column in columns:
         if (
             isinstance(column, list)
             and column
@@ -146,6 +147,29 @@ def boxes_of(table: Table) -> Boxes | None:
             names: dict[int, str] = next((class_names for class_names in named if isinstance(class_names, dict)), {})
             return Boxes(values, rows, classes if fits else classes[:0], _form(targets), sizes, names)
     return None
+
+
+MIN_SHARE_CORNERS = 0.5
+"""Share of boxes that fit as corners, from which all are meant so. Chosen: most show the meaning."""
+
+
+def _flat_targets(table: Table) -> list[object] | None:
+    """Return boxes that are a column of their own as targets; `width` and `height` next to them are their image's."""
+    boxes, classes = table.columns.get("boxes"), table.columns.get("labels")
+    if not isinstance(boxes, list) or not isinstance(classes, list) or not all(isinstance(row, list) for row in boxes):
+        return None
+    flat = [box for row in boxes if isinstance(row, list) for box in row if isinstance(box, list) and len(box) == 4]
+    if not flat or not all(isinstance(value, (int, float)) for box in flat for value in box):
+        return None
+    are_corners = sum(box[2] > box[0] and box[3] > box[1] for box in flat) >= MIN_SHARE_CORNERS * len(flat)
+    unknown = [math.nan] * len(boxes)
+    width, height = (
+        column if isinstance(column := table.columns.get(name), list) else unknown for name in ("width", "height")
+    )
+    return [
+        {"boxes": row, "labels": labels, "size": size} | ({} if are_corners else {"box_format": "coco"})
+        for row, labels, size in zip(boxes, classes, zip(height, width, strict=False), strict=False)
+    ]
 
 
 def _form(targets: list[Mapping[str, object]]) -> BoxForm:

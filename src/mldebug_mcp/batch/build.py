@@ -555,6 +555,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         rows //= len(sides)
     _missing(found)
     _positions_of_documents(found, sides)
+    _positions_of_segments(found, sides)
     if mismatch := names.wrong_class_images(table):
         found.problem("schema_mismatch", mismatch, [])
     if context.model.problem_type == MULTI_LABEL and (mismatch := names.whole_marks(table)):
@@ -794,6 +795,24 @@ def _positions_of_documents(found: _BuildState, sides: Sequence[Sequences]) -> N
         if on:
             summary = f"position_ids run on at the beginning of {on} of {len(starts) + 1} documents"
             found.problem("position_ids_wrong", summary, [0])
+
+
+def _positions_of_segments(found: _BuildState, sides: Sequence[Sequences]) -> None:
+    """Report positions that run on where the number of the document changes; BERT's two segments of a row are none."""
+    columns = found.table.columns
+    numbered = next((column for name in names.DOCUMENT_NUMBERS if (column := ragged_or_none(columns.get(name)))), None)
+    for side in sides if numbered is not None else ():
+        if side.positions is None or numbered is None or not np.array_equal(numbered.offsets, side.ids.offsets):
+            continue
+        begins = np.flatnonzero(np.diff(numbered.flat)) + 1
+        row, (start, stop) = side.ids.row_of(begins), side.bounds
+        inside = (begins > start[row]) & (begins < stop[row])
+        begins, row = begins[inside], row[inside]
+        on = side.positions.flat[begins] == side.positions.flat[begins - 1] + 1
+        if on.any() and np.bincount(row).max() > 1:
+            wrong = np.unique(row[on])
+            summary = f"position_ids run on at the beginning of {int(on.sum())} documents in {len(wrong)} rows"
+            found.problem("position_ids_wrong", summary, wrong)
 
 
 MASKS_LOOKED_AT = 4

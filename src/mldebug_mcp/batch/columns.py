@@ -198,6 +198,8 @@ DOCUMENT_MARKS = (
     "sequence_ids",
 )
 """Columns that keep packed documents apart without position ids."""
+DOCUMENT_NUMBERS = ("seq_idx", "document_ids", "sequence_ids", "segment_ids", "doc_ids")
+"""Columns with the number of the packed document of each token."""
 DOCUMENT_BOUNDS = ("cu_seqlens", "cu_seq_lens", "cu_seq_lens_q")
 """Columns with the place of the beginning of each packed document, and of the end. Source: FlashAttention."""
 SCALED_INSIDE = ("past_values",)

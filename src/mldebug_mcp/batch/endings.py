@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import Bools, Ints, Runs, Sequences, shift_of
+from mldebug_mcp.batch.sequences import Bools, Ints, Runs, Sequences, shift_of, shifted_rows
 from mldebug_mcp.batch.templates import ASSISTANT, PROMPT_ROLES, Turn
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
@@ -278,7 +278,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         start, stop = side.bounds
         turns = Runs(start, stop, np.arange(side.rows)).kept(stop > start)
     # Labels that are the next tokens train on the tokens behind them.
-    shift = shift_of(side)
+    shift = shift_of(side, of_some=True) * shifted_rows(side)[turns.row]
     turns = _without_padding(side, Runs(turns.start + shift, turns.stop + shift, turns.row))
     rows = side.rows
     turns = turns.kept(~_without_answers(batch, side)[turns.row])

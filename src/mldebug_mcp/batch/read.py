@@ -221,6 +221,31 @@ def _none_rewarded(rewards: Floats) -> bool:
     return bool(rewards[0, 0] <= 0 and (rewards == rewards[0, 0]).all())
 
 
+SOURCE_NAMES = ("source", "data_source", "dataset", "dataset_name", "subset", "domain", "task", "category")
+"""Columns that name where a row is from. Sources: verl (`data_source`), TRL and NeMo (`task`), collections of sets."""
+
+
+def _unrewarded_sources(table: Table, name: str, rewards: Floats) -> Iterator[tuple[str, Ints]]:
+    """Yield a sentence on each source whose rewards never vary and are not above 0, where those of others vary."""
+    column = next((table.columns[source] for source in SOURCE_NAMES if source in table.columns), None)
+    if not isinstance(column, list) or len(column) != len(rewards):
+        return
+    places: dict[str, list[int]] = {}
+    for place, source in enumerate(column):
+        places.setdefault(str(source), []).append(place)
+    wrong = {
+        source: rows
+        for source, rows in places.items()
+        if rewards[rows].size >= MIN_ROWS_OF_REWARDS and _none_rewarded(rewards[rows])
+    }
+    for source, rows in wrong.items() if len(wrong) < len(places) else ():
+        least = figure(float(rewards[rows[0], 0]))
+        yield (
+            f"{name} is {least} in all {len(rows)} rows of {shorten(source, 60)}, and varies elsewhere",
+            np.array(rows, np.int64),
+        )
+
+
 def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     """Return what the rewards and advantages of a table show, whose first row has the number `first`."""
     found: list[Problem] = []
@@ -234,6 +259,11 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
             found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
         if name == "reward" and len(flat) >= MIN_ROWS_OF_REWARDS and _none_rewarded(flat):
             found.append(Problem("advantages_zero", f"{name} is {figure(float(flat[0, 0]))} in all {len(flat)} rows"))
+        elif name in ("reward", "rewards") and flat.size:
+            found += [
+                Problem.at("advantages_zero", summary, rows[:MAX_PROBLEM_ROWS], table, first)
+                for summary, rows in _unrewarded_sources(table, name, flat)
+            ]
         wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
         if len(wrong):
             summary = f"{name} is NaN or Inf in {len(wrong)} row(s)"

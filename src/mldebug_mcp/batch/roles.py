@@ -143,6 +143,11 @@ class Words:
         ]
         return np.array(found, np.int64)[places]
 
+    def letters(self, numbers: npt.NDArray[np.integer]) -> str:
+        """Return the letters and digits of words, in one case: what punctuation and spaces do not change."""
+        texts = (self._texts.get(number) or str(number) for number in numbers.tolist())
+        return "".join(filter(str.isalnum, "".join(texts).casefold()))
+
     def _number(self, word: str) -> int:
         number = _hash(word)
         is_long = len(word) > LONGEST_WORD

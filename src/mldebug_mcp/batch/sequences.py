@@ -358,15 +358,27 @@ LEAST_HIDDEN = 8
 """Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
 
 
-def shift_of(side: Sequences) -> int:
-    """Return by how many places labels are ahead of their tokens: 1 for the next ones; 0 for none of `SHIFTS`."""
+def shift_of(side: Sequences, *, of_some: bool = False) -> int:
+    """Return by how many places labels are ahead of their tokens: 1 for the next ones; 0 for none of `SHIFTS`.
+
+    With `of_some`, rows whose labels are all tokens of their own places are left out: one source may be shifted alone.
+    """
     if side.labels is None or side.trained is None:
         return 0
-    trained = int(side.trained_per_row.sum())
-    if trained < LEAST_LABELS or len(side.disagreeing) < 0.5 * trained:
-        return 0
     places = np.flatnonzero(side.trained)
+    if of_some:
+        places = places[np.isin(side.ids.row_of(places), side.ids.row_of(side.disagreeing))]
+    if len(places) < LEAST_LABELS or len(side.disagreeing) < 0.5 * len(places):
+        return 0
     return next((shift for shift in SHIFTS if _share(side, places, shift) >= NEARLY_ALL), 0)
+
+
+def shifted_rows(side: Sequences) -> Bools:
+    """Return the rows that train on labels of other places, where those of any row are `shift_of` places ahead."""
+    found: Bools = side.trained_per_row > 0
+    if len(side.disagreeing):
+        found &= np.bincount(side.ids.row_of(side.disagreeing), minlength=side.rows) > 0
+    return found
 
 
 def _share(side: Sequences, places: Ints, shift: int) -> float:

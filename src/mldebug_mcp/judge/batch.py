@@ -148,12 +148,14 @@ def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
 
 def _finding(check: Symptom, tally: Tally) -> BatchFinding:
     known = catalogue()
+    summary = f"{tally.shard}: {tally.summary}" if tally.shard else tally.summary
     return BatchFinding(
         check=check.id,
         severity=min((severity or check.outcome.severity for severity in tally.severities), key=GRAVEST_FIRST.index),
-        summary=tally.summary
+        summary=summary
         if tally.pieces == 1
-        else f"{tally.row_count} rows, in {tally.pieces} pieces of the data; in the first of them: {tally.summary}",
+        else (f"{tally.row_count} rows, in " if tally.row_count else "in ")
+        + f"{tally.pieces} pieces of the data; in the first of them: {summary}",
         why=check.outcome.why,
         fix=check.outcome.fix,
         fixes=dict(check.outcome.fixes),

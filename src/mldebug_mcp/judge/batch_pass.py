@@ -25,7 +25,7 @@ from mldebug_mcp.batch.batch import (
 from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart
 from mldebug_mcp.batch.corpus import DEFAULT_WINDOW_TOKENS, CorpusCounts, unpacked
 from mldebug_mcp.batch.read import DataSet
-from mldebug_mcp.batch.roles import Encoder
+from mldebug_mcp.batch.roles import Encoder, Words
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.checks.check import Evidence, Spot, Symptom, answer, symptoms
@@ -336,7 +336,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Tally:
-    """What a check saw over the pieces so far; `summary` and `values` are those of the first piece.
+    """What a check saw over the pieces so far; `summary`, `values` and `shard` are those of the first piece.
 
     A severity of None stands for the check's own.
     """
@@ -348,19 +348,20 @@ class Tally:
     row_count: int = 0
     places: list[Place] = field(default_factory=list)
     severities: set[Severity | None] = field(default_factory=set)
+    shard: str = ""
 
     @classmethod
-    def of(cls, evidence: Evidence, texts: Encoder | None) -> Tally:
+    def of(cls, evidence: Evidence, texts: Encoder | None, shard: str = "") -> Tally:
         """Return what a check saw in one piece."""
         rows = sorted(set(evidence.rows.numbers.tolist()))
         places = [spot_place(spot, texts) for spot in evidence.rows.spots[:MAX_PLACES]]
         values = dict(evidence.values)
-        return cls(1, evidence.summary, values, rows[:MAX_PROBLEM_ROWS], len(rows), places, {evidence.severity})
+        return cls(1, evidence.summary, values, rows[:MAX_PROBLEM_ROWS], len(rows), places, {evidence.severity}, shard)
 
     def merge(self, other: Tally) -> None:
         """Add what the check saw in other pieces, which hold other rows."""
         if not self.pieces:
-            self.summary, self.values = other.summary, other.values
+            self.summary, self.values, self.shard = other.summary, other.values, other.shard
         self.pieces += other.pieces
         self.rows = sorted([*self.rows, *other.rows])[:MAX_PROBLEM_ROWS]
         self.row_count += other.row_count
@@ -428,7 +429,9 @@ class BatchPass:
         answers, problem = answer(check.question, batch)
         for given in answers:
             if given.evidence is not None:
-                self.tallies[check.id].merge(Tally.of(given.evidence, batch.texts))
+                every_piece = not batch.is_corpus or batch.is_labelled
+                shard = batch.shard if every_piece and not check.question.whole else ""
+                self.tallies[check.id].merge(Tally.of(given.evidence, batch.texts, shard))
         if problem is not None:
             self.notes[problem] = None
 
@@ -475,7 +478,7 @@ def row_keys(batch: Batch) -> tuple[Ints, Ints]:
         for name, array in batch.floats.items()
         if len(array) == batch.rows and not any(word in name for word in ("logp", "reward", "advantage", "score"))
     ]
-    sides = [_side_keys(side) for side in batch.sides]
+    sides = [_side_keys(side) for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,)))]
     if sides and any(name in FLOAT_INPUTS and len(array) != batch.rows for name, array in batch.floats.items()):
         # Images cut into patches: whose they are is not known, and the same question about another image is no repeat.
         return _as_arrays({})
@@ -508,6 +511,19 @@ def _repeat_by_chance(inputs: Sequence[Floats], batch: Batch) -> bool:
                 return False
             bits += bits_to_tell_apart(np.unique(column, return_counts=True)[1])
     return bits < wanted
+
+
+MIN_LETTERS = 40
+"""Letters of a row from which the same ones are no accident. Chosen: some seven words."""
+
+
+def _letter_keys(side: Sequences, words: Words) -> tuple[Hashes, Ints]:
+    """Return a key of the letters of each row that has enough of them, and the rows' numbers."""
+    start, stop = (bound.tolist() for bound in side.bounds)
+    texts = [words.letters(side.ids.flat[start[place] : stop[place]]) for place in range(side.rows)]
+    long = np.array([len(text) >= MIN_LETTERS for text in texts], np.bool_)
+    keys = np.array([hash(text) for text in texts], np.int64).view(np.uint64)
+    return keys[long], side.numbers[long]
 
 
 def _side_keys(side: Sequences) -> dict[int, int]:
@@ -662,7 +678,7 @@ class Fingerprints:
     def __init__(self) -> None:
         self.rows = 0
         self.keys, self.anchors = Thinned(MAX_ROW_KEYS), Thinned(MAX_ANCHORS)
-        self.passages = Thinned(MAX_PASSAGES)
+        self.letters, self.passages = Thinned(MAX_ROW_KEYS), Thinned(MAX_PASSAGES)
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a piece."""
@@ -673,6 +689,8 @@ class Fingerprints:
         if main is None:
             return
         if batch.words is not None:
+            if len(batch.sides) == 1:
+                self.letters.add(*_letter_keys(main, batch.words))
             main = replace(main, ids=Ragged(batch.words.folded(main.ids.flat), main.ids.offsets))
         anchors, places = anchors_of(main)
         if batch.is_corpus:
@@ -684,6 +702,7 @@ class Fingerprints:
         """Take the rows that were seen further on in the file."""
         self.rows += later.rows
         self.keys.merge(later.keys)
+        self.letters.merge(later.letters)
         self.anchors.merge(later.anchors)
         self.passages.merge(later.passages)
 
@@ -698,7 +717,9 @@ class Fingerprints:
         numbers, keys = self.keys.owners, self.keys.hashes
         exact = _first_of_same(numbers, keys)
         owners, anchors = self.anchors.owners, self.anchors.hashes
-        near = _similar_pairs(anchors, owners)
+        letters = self.letters
+        same_letters = _first_of_same(letters.owners, letters.hashes)
+        near = _pairs_by(0, same_letters, _similar_pairs(anchors, owners))
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         passages, repeated, example = repeated_passages(self.passages, exact[:, 0])
         within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
@@ -707,6 +728,8 @@ class Fingerprints:
         checkpoint(f"comparing with {other.rows:,} other rows")
         same = _pairs_of_same(numbers, keys, other.keys.owners, other.keys.hashes)
         around = _near_across(anchors, owners, other.anchors.hashes, other.anchors.owners)
+        written = _pairs_of_same(letters.owners, letters.hashes, other.letters.owners, other.letters.hashes)
+        around = _pairs_by(1, written, around)
         around = around[~np.isin(around[:, 1], same[:, 1])]
         theirs, shared = shared_passages(self.passages, other.passages)
         return replace(
@@ -740,6 +763,12 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
 
 def _joined(parts: Iterable[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _pairs_by(column: int, *found: Ints) -> Ints:
+    """Return pairs of rows, the first that was found for each row of a column."""
+    pairs = np.concatenate(found)
+    return pairs[np.unique(pairs[:, column], return_index=True)[1]]
 
 
 def _first_of_same(numbers: Ints, keys: Hashes) -> Ints:
@@ -798,5 +827,4 @@ def _mostly(ours: Ints, theirs: Ints, owners: Ints, their_owners: Ints) -> Ints:
     there, counts_there = np.unique(their_owners, return_counts=True)
     most = np.maximum(counts[np.searchsorted(rows, pairs[:, 0])], counts_there[np.searchsorted(there, pairs[:, 1])])
     near: Ints = pairs[(shared >= MIN_ROW_SIMILARITY * most) & (most >= LEAST_ANCHORS)]
-    _, first = np.unique(near[:, 0], return_index=True)
-    return near[first]
+    return near

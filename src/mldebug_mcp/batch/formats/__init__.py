@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mldebug_mcp.batch.formats.files import Format
 from mldebug_mcp.batch.formats.sample_shards import LITDATA, MDS, WEBDATASET
-from mldebug_mcp.batch.formats.tables import ARROW, CSV, JSON, JSON_LINES, PARQUET
+from mldebug_mcp.batch.formats.tables import ARROW, CSV, JSON, JSON_LINES, PARQUET, in_folder
 from mldebug_mcp.batch.formats.tensors import NPZ, PRINTED, SAFETENSORS, TORCH
 from mldebug_mcp.batch.formats.tf_records import ARRAY_RECORD, TFRECORD
 from mldebug_mcp.batch.formats.token_ids import (
@@ -33,11 +33,13 @@ from mldebug_mcp.core.text import counted, shorten, some_of
 FORMATS: tuple[Format, ...] = (
     LITDATA, MDS, ARROW, PARQUET, NPZ, TORCH, SAFETENSORS, WEBDATASET, ARRAY_RECORD, TFRECORD, MEGATRON, DATATROVE, CSV,
     JSON_LINES, PRINTED, JSON, TOKENS, SHARDS,
+    in_folder(JSON_LINES, (".jsonl", ".ndjson")), in_folder(CSV, (".csv", ".tsv")), in_folder(NPZ, (".npz",)),
 )  # fmt: skip
 KNOWN_FORMATS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
     "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
-    "a .bin or raw .npy of token ids, a folder or prefix of such shards; a text in which a program printed the batch"
+    "a .bin or raw .npy of token ids, a folder or prefix of such shards; a folder of JSONL, CSV or npz files; a text "
+    "in which a program printed the batch"
 )
 
 

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -15,12 +16,12 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from mldebug_mcp.batch.batch import coco_table, is_coco
-from mldebug_mcp.batch.columns import Column, Part, Table, from_mapping, from_records, packed, records_in
-from mldebug_mcp.batch.formats.files import Format, in_files
+from mldebug_mcp.batch.columns import Column, Part, Table, from_mapping, from_records, packed, records_in, row_count
+from mldebug_mcp.batch.formats.files import Format, files_with, in_files, without_held_out
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.core.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import counted, shorten
 
 CSV_CHARACTERS = 32 * 1024 * 1024
 """Characters of cells that one table holds."""
@@ -150,6 +151,31 @@ def _json_lines_tables(path: Path) -> Iterator[Table]:
     if broken:
         last.notes.append(f"skipped {broken} line(s) that are not JSON objects, first line {first_broken}")
     yield last
+
+
+def in_folder(found: Format, endings: tuple[str, ...]) -> Format:
+    """Return the format of a folder of such files: those that are not held out are one data set."""
+    files_in = files_with(endings)
+
+    def matches(path: Path, _: bytes) -> bool:
+        return is_folder(path) and bool(files_in(path))
+
+    def tables(path: Path) -> Iterator[Table]:
+        files, first = without_held_out(files_in(path)), 0
+        note = f"read as one data set of {counted(len(files), 'file')} ({found.name})"
+        for file in files:
+            rows = 0
+            for table in found.tables(file):
+                without = {name: [first + row for row in lacking] for name, lacking in table.rows_without.items()}
+                yield replace(table, rows_without=without, notes=[note, *table.notes], shard=file.name)
+                rows += max((row_count(column) for column in table.columns.values()), default=0)
+            first += rows
+
+    def rows(path: Path) -> int | None:
+        counts = [found.rows(file) for file in without_held_out(files_in(path))]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    return Format(found.name, matches, tables, rows, endings, files_in)
 
 
 JSON_LINES = Format("jsonl", _json_lines_matches, _json_lines_tables, _json_lines_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -422,7 +423,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
         alike[cell_counts.sum].append(shorten(name, 30))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
     same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
-    filled = _filled_with_target(varying, next(reversed(counts), ""))
+    filled = _rescaled_targets(batch) + _filled_with_target(varying, next(reversed(counts), ""))
     if not same and not filled:
         return None
     return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
@@ -439,10 +440,16 @@ def _filled_with_target(counts: Mapping[str, CellCounts], last: str) -> list[str
     ]
 
 
-def _targets_in_inputs(batch: Batch) -> list[str]:
-    """Return the places of inputs that hold the target of their row in all rows, next to the target's name."""
+def _inputs_and_targets(batch: Batch) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the inputs of rows and of windows, and the targets that are one value of each row, by name."""
     inputs = {name: array for name, array in batch.floats.items() if name in FLOAT_INPUTS and array.ndim in (2, 3)}
     targets = {name: array for name, array in batch.floats.items() if name in CLASS_NAMES and array.size == len(array)}
+    return inputs, targets
+
+
+def _targets_in_inputs(batch: Batch) -> list[str]:
+    """Return the places of inputs that hold the target of their row in all rows, next to the target's name."""
+    inputs, targets = _inputs_and_targets(batch)
     found = []
     for target, values in targets.items():
         flat = values.reshape(-1)
@@ -455,6 +462,38 @@ def _targets_in_inputs(batch: Batch) -> list[str]:
                 places = places[(of_row[:, places] == flat[:, np.newaxis]).all(axis=0)]
                 at = ", ".join(map(str, np.unravel_index(places[0], array.shape[1:]))) if len(places) else ""
                 found += [f"{name}[:, {at}] and {target}"] if at else []
+    return found
+
+
+MAX_RESCALED_RESIDUAL = 1e-10
+"""Share of the target's variance that an input leaves from which it is the target in another scale. Chosen: rounding
+to 32 bits leaves a thousandth of it."""
+MIN_KINDS_OF_TARGET = 20
+"""Different targets from which a line shows a copy. Chosen: two classes lie on a line with any two values."""
+
+
+def _rescaled_targets(batch: Batch) -> list[str]:
+    """Return the one place of each input that is the target but for shift and scale, as a scaler leaves it.
+
+    Not where an input has several such places: a ramp does, and holds no target.
+    """
+    inputs, targets = _inputs_and_targets(batch)
+    found = []
+    for target, values in targets.items():
+        wanted = values.reshape(-1) - values.mean(dtype=np.float64)
+        for name, array in inputs.items():
+            # Of a single input the target may well be a line: toy data for a regression.
+            one_input = math.prod(array.shape[1:]) < 2
+            if one_input or len(array) != len(wanted) or len(np.unique(wanted)) < MIN_KINDS_OF_TARGET:
+                continue
+            of_row = array.reshape(len(array), -1).astype(np.float64)
+            of_row -= of_row.mean(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                alike = (wanted @ of_row) ** 2 / ((of_row**2).sum(axis=0) * (wanted**2).sum())
+            places = np.flatnonzero(1 - alike < MAX_RESCALED_RESIDUAL)
+            if len(places) == 1 and not _targets_in_inputs(batch):
+                at = ", ".join(map(str, np.unravel_index(places[0], array.shape[1:])))
+                found.append(f"{name}[:, {at}] is {target} in another scale")
     return found
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
-from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of, shifted_rows
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, gather, in_rows, of_rows, problems_of, rows_of, rows_where
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.conventions import IGNORED_LABEL
@@ -43,7 +43,7 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
         side
         for side in batch.trained_sides
         if len(side.disagreeing)
-        and not (shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns))
+        and not (shift_of(side, of_some=True) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns))
     ]
     total, rows, spots = gather((side, side.disagreeing) for side in sides)
     trained = sum(int(side.trained_per_row.sum()) for side in sides)
@@ -184,11 +184,11 @@ def labels_shifted(batch: Batch) -> Evidence | None:
     """
     if (shown := _shown_to_decoder(batch)) is not None:
         return shown
-    shifts = [(side, shift_of(side)) for side in batch.trained_sides if _is_off(side)]
+    shifts = [(side, shift_of(side, of_some=True)) for side in batch.trained_sides if _is_off(side)]
     if not shifts:
         return None
-    rows = rows_where([side for side, _ in shifts], lambda side: side.trained_per_row > 0)
     side, shift = shifts[0]
+    rows = rows_where([side for side, _ in shifts], shifted_rows)
     of_megatron = side.loss_mask is not None and shift == 1 and not batch.model.given
     severity: Severity | None = "info" if of_megatron else None
     due = "; the loss of these columns does not shift, and takes the next token" if side.shifted_by_design else ""
@@ -211,7 +211,7 @@ LEAST_COPIED = 8
 
 def _is_off(side: Sequences) -> bool:
     """Return whether labels are at other places than the loss of their columns takes them from."""
-    shift = shift_of(side)
+    shift = shift_of(side, of_some=True)
     if not side.shifted_by_design or shift:
         return shift != int(side.shifted_by_design)
     trained = int(side.trained_per_row.sum())

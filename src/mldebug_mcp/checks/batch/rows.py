@@ -167,7 +167,7 @@ def split_leakage(batch: Batch) -> Evidence | None:
     overlap = batch.overlap
     if overlap is None or overlap.against_exact is None or overlap.against_near is None:
         return None
-    exact, near = len(overlap.against_exact), len(overlap.against_near)
+    exact, near = (len(np.unique(pairs[:, 1])) for pairs in (overlap.against_exact, overlap.against_near))
     passages, shared = overlap.against_passages, overlap.against_shared
     many = passages >= MIN_PASSAGES and shared >= SOME_SHARED * passages
     summary = f"{shared / max(1, passages):.0%} of the passages of 32 tokens of {overlap.against} stand here too"
@@ -524,7 +524,13 @@ def _begin_apart(batch: Batch, chosen: Sequences, pair: Pair) -> bool:
 def advantages_zero(batch: Batch) -> Evidence | None:
     """The advantages of all rows are exactly zero, or the reward of all rows is the same and not above zero.
 
+    Or the reward of all rows of a source is so, and that of others varies, which is a warning.
+
     Not this when: some group has others; the rows are fewer than four, or 32 of rewards; kept rows have one reward.
     """
     problems = problems_of(batch, "advantages_zero")
-    return batch_evidence(problems[0].summary) if problems else None
+    if not problems:
+        return None
+    rows = rows_of(problems)
+    summary = "; ".join(problem.summary for problem in problems[:4])
+    return batch_evidence(summary, rows, severity="warning" if len(rows) else None)
