@@ -566,7 +566,7 @@ _DISTINCT_IN_PROSE = regex(
 """A line that says how many of the training rows are distinct."""
 _FORMAT_IN_PROSE = regex(
     r"\b(?:dtype|(?P<weights>weights|params|parameters))(?: is| are| in|:|=)?\s{0,8}=?\s{0,3}"
-    r"(?:\d[\d.,]{0,15}\s?[KMB]?,?\s?\(?(?:in )?)?(?:torch\.|jnp\.)?"
+    r"(?:\d[\d., (KMB]{0,20}(?:in )?)?(?:torch\.|jnp\.)?"
     r"(?P<format>bfloat16|bf16|float16|fp16)\b",
     re.IGNORECASE,
     needs=("dtype", "weights", "params", "parameters"),

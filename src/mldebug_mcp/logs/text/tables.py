@@ -92,6 +92,10 @@ Layout = tuple[tuple[str, ...], tuple[int, ...], bool, bool, bool]
 """The names of a table, where they begin, and how its cells are separated."""
 
 
+_SEVERAL_NAMES = regex(r"[A-Za-z#][\w./@#-]{0,79}(?: [A-Za-z#][\w./@#-]{0,79}){1,60}")
+"""Names with single blanks between them: the first row parts them."""
+
+
 class Table:
     """The table that is open. `take` a line; the answer is its record, empty for the header, None outside the table."""
 
@@ -174,8 +178,8 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = "," in line and all(name.endswith(",") for name in names[:-1])
         names = [name.strip() for name in line.split(",")] if commas else names
-        longest = max(len(word) for name in (*names, "") for word in (*name.split(), ""))
-        if not 2 <= len(names) <= MAX_COLUMNS or longest > MAX_COLUMN_NAME:
+        long = (name for name in names if len(name) > MAX_COLUMN_NAME)
+        if not 2 <= len(names) <= MAX_COLUMNS or not all(_SEVERAL_NAMES.fullmatch(name) for name in long):
             return False
         names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
