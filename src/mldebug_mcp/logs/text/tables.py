@@ -244,7 +244,7 @@ class Table:
         starts = sorted(word.start() for word in (*words, *_TOUCHING.finditer(row)))
         at_left = ends[0] <= self._starts[0] or starts[0] == self._starts[0]
         names = _names_by_start(self._header, starts) if at_left else _names_by_width(self._header, widths)
-        if not names and len(words) == len(self._header.split()):
+        if not names and _SEVERAL_NAMES.fullmatch(self._header.strip()) and len(words) == len(self._header.split()):
             names, at_left = self._header.split(), False
         if len(names) > len(self._names):
             self._names, self._ends = names, ends
