@@ -598,6 +598,8 @@ def score_worsens(run: Run) -> Facts:
         role = series.role
         if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES) or role.quantity is Quantity.RANK:
             continue
+        if not _NEGATIVE.isdisjoint(pieces_of(named(series))):
+            continue  # a bound that is negated is better the lower it is
         better = series.value if role.quantity.higher_is_better else -series.value
         first, late = better[: len(better) // 3], tail(series)
         end = late if role.quantity.higher_is_better else -late
@@ -636,6 +638,7 @@ def evaluation_is_training(_: Run, losses: Losses) -> Facts:
         )
 
 
+_NEGATIVE = frozenset({"neg", "negative", "minus"})
 _OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
 """What is measured of generated samples alone."""
 SETS_APART = 0.25
