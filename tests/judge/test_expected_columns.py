@@ -319,3 +319,19 @@ def test_an_evaluation_that_is_training_to_the_last_digit_is_of_the_same_rows(ap
 def test_a_negated_bound_that_falls_gets_better() -> None:
     bound = 80 - 50 * (1 - np.exp(-SHARE[9::10] * 4))
     assert "score_worsens" not in facts(diagnosed(LEARNS, evaluated={"valid/neg_elbo": bound, "eval_loss": bound}))
+
+
+@pytest.mark.parametrize(("chosen", "rejected", "stated"), [
+    (31.0, 34.0, True), (12.0, 11.0, True), (3.0, 3.5, False), (12.0, 40.0, False), (-4.0, 30.0, False),
+])  # fmt: skip
+def test_pairs_of_which_both_answers_sink_alike_are_stated(chosen: float, rejected: float, stated: bool) -> None:
+    margin = 0.1 * (rejected - chosen) * SHARE
+    pairs = {
+        "loss": np.log1p(np.exp(-margin)) + 0.01 * NOISE[0], "rewards/margins": margin + 0.02 * NOISE[1],
+        "rewards/chosen": -0.1 * chosen * SHARE, "rewards/rejected": -0.1 * rejected * SHARE,
+        "rewards/accuracies": 0.5 + 0.3 * SHARE, "logps/chosen": -60 - chosen * SHARE + 0.5 * NOISE[2],
+        "logps/rejected": -64 - rejected * SHARE + 0.5 * NOISE[3],
+    }  # fmt: skip
+    seen = diagnosed(pairs)
+    assert ("both_sides_sink" in facts(seen)) is stated
+    assert not stated or "dpo_collapse" in {each.cause for each in seen.hypotheses[:2]}

@@ -80,7 +80,7 @@ _KINDS: tuple[Kind, ...] = (
     guesses.base_rate, guesses.beyond_guess, course.piece_stands_out, course.levels_come_again,
     course.one_jump_a_pass, course.order_recurs, course.few_places_of_period, course.worse_for_a_stretch,
     course.update_of_a_part_jumps, course.stops_at_spike, policies.groups_alike,
-    policies.far_without_gain, policies.logps_multiplied, policies.begins_off_reference,
+    policies.far_without_gain, policies.logps_multiplied, policies.both_sides_sink, policies.begins_off_reference,
     policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,

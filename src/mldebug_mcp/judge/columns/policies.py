@@ -449,6 +449,38 @@ def logps_multiplied(run: Run) -> Facts:
         )
 
 
+MIN_NATS_LOST = 8.0
+"""Nats that both answers lose. Chosen: chosen ones lose a few where preferences are learnt."""
+FAR_SIGMAS = 3.0
+"""Times the noise of single records that they lose. Chosen."""
+MIN_PARTING_SHARE = 0.25
+"""Share of what the chosen answer loses by which the rejected one loses more at least, where they part. Chosen."""
+
+
+def both_sides_sink(run: Run) -> Facts:
+    """Yield that chosen and rejected answers lose nearly as many nats: what parts them is small next to that.
+
+    Not this where chosen answers lose a few nats alone, or no more than records scatter.
+    """
+    sides = [logged(run, name, MIN_RECORDS_FOR_LEVEL) for name in ("logps/chosen", "logps/rejected")]
+    if run.kind != "preference" or sides[0] is None or sides[1] is None:
+        return
+    starts = [median(side.value[:LEAST_PAIRS]) for side in sides if side is not None]
+    ends = [median(tail(side)) for side in sides if side is not None]
+    chosen, rejected = (start - end for start, end in zip(starts, ends, strict=True))
+    scatter = max(noise(side.value) for side in sides if side is not None)
+    if chosen < max(MIN_NATS_LOST, FAR_SIGMAS * scatter) or rejected - chosen > MIN_PARTING_SHARE * chosen:
+        return
+    yield derived_fact(
+        "both_sides_sink",
+        f"{named(sides[0])} goes from {figure(starts[0])} to {figure(ends[0])} and {named(sides[1])} from "
+        f"{figure(starts[1])} to {figure(ends[1])}: both answers lose about as many nats. Preferences that are learnt "
+        "lower the rejected answer by far more.",
+        {"chosen": chosen, "rejected": rejected},
+        at=sides[0].step[-len(tail(sides[0]))],
+    )
+
+
 MAX_FIRST_STEP = 2
 """Step of a first record that is as good as of the start: a policy has hardly left its reference. Chosen."""
 MIN_FIRST_REWARD = 0.3
