@@ -115,7 +115,7 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, monkeyp
     monkeypatch.setattr(archive, "CORPUS", tmp_path)
     with tarfile.open(tmp_path / "set.tar.xz", "w:xz") as packed:
         packed.addfile(tarfile.TarInfo("../outside"), io.BytesIO())
-    with pytest.raises(tarfile.OutsideDestinationError):
+    with pytest.raises(tarfile.TarError):
         folder_of("set", tmp_path / "into")
     assert not (tmp_path / "into" / "outside").exists()
 

@@ -48,12 +48,28 @@ def folder_of(name: str, into: Path = UNPACKED) -> Path:
         into.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=into) as scratch:  # so that no other command reads half of a set
             fresh = Path(scratch) / name
-            with tarfile.open(archive_of(name)) as archive:
-                archive.extractall(fresh, filter="data")
+            unpack(archive_of(name), fresh)
             (fresh / STAMP).write_text(digest, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
     return folder
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Write the files of an archive into a folder.
+
+    Raises:
+        tarfile.TarError: a member would be written outside of the folder, or is neither a file nor a folder.
+    """
+    with tarfile.open(archive) as packed:
+        if hasattr(tarfile, "data_filter"):
+            packed.extractall(folder, filter="data")
+            return
+        for member in packed:  # Python before 3.11.4 has no filters
+            inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+            if not inside or not (member.isfile() or member.isdir()):
+                raise tarfile.TarError(f"{archive}: {member.name} does not belong into the folder")
+        packed.extractall(folder)  # noqa: S202 - looked at above
 
 
 def pack(folder: Path, archive: Path) -> None:

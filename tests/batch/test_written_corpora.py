@@ -6,13 +6,13 @@ The tests need none of those libraries, but for ArrayRecord's, which is an extra
 from __future__ import annotations
 
 import shutil
-import tarfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from benchmarks.corpora.__main__ import EXPECTED, UNSEEN, found
 from benchmarks.corpora.make import KEPT, KEPT_DOCUMENTS, WRITERS, documents
+from benchmarks.corpus.archive import unpack
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
@@ -29,8 +29,7 @@ FORMATS = [
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpora")
-    with tarfile.open(Path(__file__).parent / "corpora.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(Path(__file__).parent / "corpora.tar.xz", folder)
     return folder
 
 

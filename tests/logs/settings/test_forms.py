@@ -8,8 +8,10 @@ import dataclasses
 import io
 import json
 import pprint
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tomlkit
@@ -278,6 +280,19 @@ def test_a_line_of_a_log_that_names_a_file_and_numbers_is_no_command() -> None:
     lines = ["train.py - INFO - lr=0.1 batch_size=8", "/data/run-1/a.bin lr=0.1 batch_size=8 epochs=2", "step 1 loss 2"]
     assert not any("train.py" in str(one.value) for one in settings_printed_in(lines).values())
     assert "max_steps" not in settings_printed_in(["./saved step=10 max_steps=20 in a-b"])
+
+
+class _Member:
+    """A member of an enumeration as Python 3.11.2 pickles it: by its name."""
+
+    def __reduce__(self) -> tuple[object, tuple[object, str]]:
+        return getattr, (re.RegexFlag, "IGNORECASE")
+
+
+def test_a_member_that_is_pickled_by_its_name_is_read_as_one_pickled_by_its_value(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(SimpleNamespace(lr_scheduler_type=_Member(), learning_rate=2e-5), tmp_path / "training_args.bin")
+    assert read_settings(tmp_path / "training_args.bin").text("lr_scheduler_type") == "ignorecase"
 
 
 def test_training_arguments_of_transformers_are_read_in_all_their_forms(tmp_path: Path) -> None:

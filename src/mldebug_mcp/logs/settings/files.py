@@ -356,6 +356,11 @@ def _opcodes(data: bytes) -> Iterator[tuple[str, object, int | None]]:
         yield opcode.name, argument, at
 
 
+_OF_MEMBERS = frozenset({"builtins getattr", "__builtin__ getattr"})
+"""What gives a member of an enumeration by its name, as Python 3.11.0 to 3.11.3 write it. Others write its value, which
+in Transformers is the name in lower case."""
+
+
 class _Machine:
     def __init__(self) -> None:
         self.stack: list[object] = []
@@ -409,7 +414,9 @@ class _Machine:
     def _construct(self, name: str) -> bool:
         """Stand in for what calls something: an object without anything but its arguments and its state."""
         if name in ("REDUCE", "NEWOBJ"):
-            arguments = self.stack.pop()
+            arguments, called = self.stack.pop(), self.stack[-1]
+            if str(called) in _OF_MEMBERS and isinstance(arguments, list) and len(arguments) == 2:
+                arguments = [str(arguments[1]).lower()]
             self.stack[-1] = _Object(arguments)
         elif name == "NEWOBJ_EX":
             del self.stack[-2:]
