@@ -14,13 +14,14 @@ from benchmarks.faults import fit
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.compare import RUNMEDIC, RUNWISE, by_cause, compare
 from benchmarks.faults.compare import judge as ask
+from benchmarks.faults.counts import fingerprint
 from benchmarks.faults.figures import table
 from benchmarks.faults.report import Judged, judge, report
 from benchmarks.faults.trust import Weighed, fit_trust
 from benchmarks.faults.young import judge_young
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.hypotheses import Fitted, fitted
+from mldebug_mcp.judge.hypotheses import Fitted
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import counts, read_links
 from mldebug_mcp.models import State
@@ -110,7 +111,8 @@ def test_runs_of_an_author_are_judged_with_numbers_that_others_gave() -> None:
 def test_what_is_fitted_is_written_as_the_package_reads_it(tmp_path: Path) -> None:
     authors = [_judged(author, "healthy", spikes=False) for author in ("other", "another")] * 9
     fit.write(*fit.fit([replace(one, numbers={"loss: last / first": 0.5}) for one in (*OURS, *authors)]), tmp_path)
-    assert Fitted(**json.loads((tmp_path / "fitted.json").read_text())).links == fitted().links
+    links = Fitted(**json.loads((tmp_path / "fitted.json").read_text())).links
+    assert links == fingerprint(catalogue().causes.values())
     assert counts(read_links(tmp_path))["bad_batch"]["loss_spike"][0] > 0
     assert (tmp_path / "likeness.bin").stat().st_size > 0
 

@@ -22,7 +22,7 @@ ORIGINS = ("Source", "Fitted", "Chosen")
 ORIGIN = re.compile(rf"\b({'|'.join(ORIGINS)}): .")
 NEUTRAL = frozenset({-1, 0, 0.5, 1, 2, 100})
 """Numbers that decide nothing by themselves: counting, signs, halves, squares and shares in percent."""
-UNNAMED = 330
+UNNAMED = 326
 """Numbers inside of functions: a bound that may only be lowered."""
 
 
@@ -79,7 +79,8 @@ def numbers(tree: ast.AST) -> list[ast.Constant]:
 def test_every_threshold_says_where_it_is_from() -> None:
     found = [threshold for path in modules(FOLDERS) for threshold in thresholds(path)]
     assert len(found) > 500
-    assert [threshold for threshold in found if not threshold.origin] == []
+    bare = [f"{threshold.where}: {threshold.name}" for threshold in found if not threshold.origin]
+    assert not bare, f"end the docstring below with `Source: …`, `Fitted: …` or `Chosen: …`: {', '.join(bare)}"
 
 
 def test_numbers_without_a_name_do_not_become_more() -> None:

@@ -57,7 +57,7 @@ def test_strings_of_the_program_hold_no_listed_word() -> None:
         if file != WORD_LIST
         for hit in LISTED.finditer(text)
     ]
-    assert not found
+    assert not found, f"write it in other words (docstrings too), as the first lines of this file show: {found}"
 
 
 def test_sentences_of_the_program_have_at_most_25_words() -> None:
@@ -76,7 +76,7 @@ def test_markdown_holds_no_listed_word() -> None:
         for file in files
         for hit in LISTED.finditer(without_quotes(file.read_text()))
     ]
-    assert not found
+    assert not found, f"write it in other words, as the first lines of this file show: {found}"
 
 
 MAX_FILES_PER_CONSTANT = 5

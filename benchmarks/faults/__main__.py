@@ -83,6 +83,8 @@ def _options() -> argparse.Namespace:
 
 def _of_judged(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
     """Run a command on diagnosed runs."""
+    if options.into:
+        options.into.mkdir(parents=True, exist_ok=True)
     sets = judged(folders, options.processes)
     every = [one for ones in sets.values() for one in ones]
     if options.command == "fit":

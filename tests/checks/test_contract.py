@@ -110,10 +110,10 @@ def test_what_a_symptom_needs_and_lacks_makes_it_unknown(name: str) -> None:
 @pytest.mark.parametrize("name", symptoms())
 def test_every_symptom_is_documented(name: str) -> None:
     lines = symptoms()[name].doc.splitlines()
-    assert lines[0].endswith(".")
-    assert len(lines) > 2
-    assert not lines[1]
-    assert "not this when" in symptoms()[name].doc.lower()
+    assert lines[0].endswith("."), "the first line of the docstring is a sentence"
+    assert len(lines) > 2, "the docstring is a sentence, an empty line, and when it is not that"
+    assert not lines[1], "the second line of the docstring is empty"
+    assert "not this when" in " ".join(lines).lower(), "the docstring says `Not this when: …`"
 
 
 @pytest.mark.parametrize("name", symptoms())
@@ -132,4 +132,5 @@ def test_an_attribute_belongs_to_an_outcome_of_its_question(name: str) -> None:
 
 @pytest.mark.parametrize("name", symptoms())
 def test_every_symptom_has_its_tests(name: str) -> None:
-    assert (Path(__file__).parent / "run" / f"test_{symptoms()[name].question.id}.py").is_file()
+    file = f"tests/checks/run/test_{symptoms()[name].question.id}.py"
+    assert (EVIDENCE.parent / file).is_file(), f"write the tests of this question into {file}"

@@ -18,6 +18,9 @@ from mldebug_mcp.knowledge.search_index import asked, learnt
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 OUTCOMES = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}
 
+WITHOUT_CAUSE = frozenset({"routing_collapses"})
+"""Outcomes that are reported, and that no cause of the playbook explains."""
+
 
 def lacking(cause: Cause) -> Iterator[str]:
     """Yield what a cause lacks: a place in each file, and what is written from these."""
@@ -41,7 +44,12 @@ def test_every_cause_has_all_its_parts() -> None:
 
 def test_every_link_leads_to_an_outcome() -> None:
     problems = [f"{link.cause},{link.outcome}" for link in catalogue().links if link.outcome not in OUTCOMES]
-    assert not problems, "\n".join(problems)
+    assert not problems, "links.csv names outcomes that no question has:\n" + "\n".join(problems)
+
+
+def test_every_outcome_of_a_run_leads_to_a_cause() -> None:
+    bare = symptoms().keys() - {link.outcome for link in catalogue().links} - WITHOUT_CAUSE
+    assert not bare, "\n".join(f"{outcome}: link it to a cause in links.csv" for outcome in sorted(bare))
 
 
 def test_every_check_that_findings_settle_names_outcomes() -> None:
@@ -53,10 +61,11 @@ def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
     links = catalogue().links
     assert len(links) > 1000
     bare = [link for link in links if not link.quotes and not link.counted and link.outcome not in symptoms("memory")]
-    needs = "cite a quote, or run `python -m benchmarks.faults fit`"
+    needs = "cite a quote, or take its counts from a fit (docs/adding.md, Counts of a link)"
     assert not bare, "\n".join(f"{link.cause},{link.outcome}: {needs}" for link in bare)
 
 
 def test_the_counts_are_those_of_the_links() -> None:
     current = fingerprint(catalogue().causes.values())
-    assert fitted().links == current, "links.csv has other links: run `python -m benchmarks.faults fit`"
+    needs = f"count new links (docs/adding.md), then set `links` to {current} in judge/fitted.json"
+    assert fitted().links == current, needs
