@@ -15,9 +15,9 @@ CORPUS = Path(__file__).parent
 UNPACKED = CORPUS / "unpacked"
 OWN, RECORDED = "own", "recorded"
 AUTHORS = ("vision", "language", "science", "industry", "studio", "dialogue")
-LATER = "later"
-"""Runs of authors who came later: no number is fitted on them."""
-SETS = (OWN, RECORDED, *AUTHORS, LATER)
+LATER, HABITS = "later", "habits"
+"""Runs of authors who came later. Only the likeness of traits is fitted on them."""
+SETS = (OWN, RECORDED, *AUTHORS, LATER, HABITS)
 STAMP = "archive.sha256"
 """In an unpacked folder: the archive that it is of."""
 

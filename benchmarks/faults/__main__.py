@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.corpus.archive import AUTHORS, LATER, OWN
-from benchmarks.faults import compare, invariance, relations
+from benchmarks.corpus.archive import AUTHORS, HABITS, LATER, OWN
+from benchmarks.faults import compare, invariance, relations, traits
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, without_each, write
@@ -25,6 +25,7 @@ READS: Mapping[str, tuple[str, ...]] = {
     "invariance": (OWN,),
     "young": (OWN, STYLED),
     "compare": (OWN,),
+    "traits": (*AUTHORS, LATER, HABITS),
 }
 """The sets that each command reads unless `--sets` names others. `invariance` and `compare` read the first alone."""
 
@@ -47,6 +48,8 @@ def main() -> None:
     elif options.command == "compare":
         said = compare.judge(first, options.tools, options.sample, options.seed)
         _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
+    elif options.command == "traits":
+        _of_traits(options, folders)
     elif options.command == "relations":
         print(relations.count(folders.values(), options.processes))
     else:
@@ -59,12 +62,16 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("command", choices=[*READS])
     parser.add_argument(
-        "--sets", nargs="+", choices=(*EVERY, LATER), help="the sets to read; without it, what the command needs"
+        "--sets",
+        nargs="+",
+        choices=(*EVERY, LATER, HABITS),
+        help="the sets to read; without it, what the command needs",
     )
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
         help="a folder of further runs of the author NAME, with a labels.jsonl; repeatable",
     )  # fmt: skip
+    parser.add_argument("--left-out", action="store_true", help="traits: also fit without each of the later authors")
     parser.add_argument("--runs", type=int, default=200, help="invariance: so many runs, chosen by --seed")
     parser.add_argument("--styles", type=int, default=40, help="invariance: so many styles")
     parser.add_argument("--processes", type=int, default=2)
@@ -76,9 +83,19 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
     parser.add_argument("--save", action="store_true", help="keep the figures for the pages; not for fit")
-    parser.add_argument("--into", type=Path, help="fit: a folder for the fitted files; without it, the package's own")
+    parser.add_argument("--into", type=Path, help="fit, traits: a folder for the fitted files; else the package's own")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
+
+
+def _of_traits(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
+    """Fit the likeness of traits and write it; show how often it is right on authors whom a fit does not see."""
+    runs = {name: traits.describe(folder, name, options.processes) for name, folder in folders.items()}
+    every = [run for ones in runs.values() for run in ones]
+    traits.write(traits.fit_traits(every), options.into)
+    later = sorted({run.author for name in (LATER, HABITS) for run in runs.get(name, [])})
+    if options.left_out:
+        _show({"traits": traits.left_out(every, later, options.processes)}, save=options.save)
 
 
 def _of_judged(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:

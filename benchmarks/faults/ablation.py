@@ -15,7 +15,8 @@ from benchmarks.faults.figures import Rows
 from benchmarks.faults.fit import Ranker
 from benchmarks.faults.report import REFUSED, Judged
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.hypotheses import fitted, shipped
+from mldebug_mcp.judge.hypotheses import fitted
+from mldebug_mcp.judge.likeness import shipped
 from mldebug_mcp.models import Finding, State
 
 

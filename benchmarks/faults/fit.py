@@ -26,17 +26,14 @@ from benchmarks.faults.report import Judged
 from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.judge.hypotheses import (
-    ABOUT,
     FITTED_FILE,
-    LIKENESS_FILE,
     MIN_RUNS_SHOWN,
     Fitted,
-    Likeness,
     Powers,
     backgrounds,
     candidates,
-    has_a_course,
 )
+from mldebug_mcp.judge.likeness import ABOUT, LIKENESS_FILE, Likeness, has_a_course
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import FOLDER, read_links

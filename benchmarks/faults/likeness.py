@@ -1,4 +1,4 @@
-"""Fit what all numbers of a run together say of causes: see `mldebug_mcp.judge.hypotheses`."""
+"""Fit what all numbers of a run together say of causes: see `mldebug_mcp.judge.likeness`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mldebug_mcp.judge.hypotheses import Likeness, as_bytes, between
+from mldebug_mcp.judge.likeness import Likeness, as_bytes, between
 
 KNOTS = 4
 """Quantiles of a number over the runs. Chosen: ten say no more of runs of authors whom the fit never saw, and six."""

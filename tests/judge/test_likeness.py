@@ -10,8 +10,8 @@ import pytest
 from benchmarks.faults.likeness import Numbered, fit_likeness, write
 
 from mldebug_mcp import diagnose_run
-from mldebug_mcp.judge import hypotheses
-from mldebug_mcp.judge.hypotheses import Likeness, between, evidence_by_model
+from mldebug_mcp.judge import likeness
+from mldebug_mcp.judge.likeness import Likeness, between, evidence_by_model
 
 CHANCE = np.random.default_rng(3)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -72,12 +72,12 @@ def test_what_is_written_tells_the_same_when_read(
     model: Likeness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(model, tmp_path / "likeness.bin")
-    monkeypatch.setattr(hypotheses, "LIKENESS_FILE", tmp_path / "likeness.bin")
-    hypotheses.shipped.cache_clear()
+    monkeypatch.setattr(likeness, "LIKENESS_FILE", tmp_path / "likeness.bin")
+    likeness.shipped.cache_clear()
     try:
-        again = hypotheses.shipped()
+        again = likeness.shipped()
     finally:
-        hypotheses.shipped.cache_clear()
+        likeness.shipped.cache_clear()
     assert bits(again, RISEN) == pytest.approx(bits(model, RISEN), abs=0.1)
 
 

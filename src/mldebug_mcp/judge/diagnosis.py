@@ -47,11 +47,10 @@ from mldebug_mcp.judge.hypotheses import (
     backgrounds,
     candidates,
     describe_ties,
-    evidence_from_classifier,
     fitted,
     judge_causes,
-    shipped,
 )
+from mldebug_mcp.judge.likeness import ABOUT, evidence_from_classifier, evidence_from_traits, shipped, shipped_traits
 from mldebug_mcp.judge.next_call import (
     after_a_crash,
     after_one_of_several,
@@ -87,7 +86,7 @@ from mldebug_mcp.judge.run_verdict import (
     whole_sentences,
     without_result,
 )
-from mldebug_mcp.judge.sheet import sheet_of
+from mldebug_mcp.judge.sheet import quantity_facts, setting_facts, sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
@@ -99,6 +98,7 @@ from mldebug_mcp.models import (
     Diagnosis,
     Finding,
     Hypothesis,
+    MetricToLog,
     NextStep,
     RunSummary,
     RunVerdict,
@@ -106,7 +106,7 @@ from mldebug_mcp.models import (
     State,
 )
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND, Glance
-from mldebug_mcp.models.diagnosis import CheckpointChoice, DerivedFact
+from mldebug_mcp.models.diagnosis import CheckpointChoice, DerivedFact, QuantityFact, SettingFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
@@ -277,7 +277,7 @@ def diagnose(
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(evidence).weight)
     missing = what_to_log(run, judged, hypotheses, likelihood)
-    summary, sheet = run_summary(run), sheet_of(run, judged, missing, known.facts)
+    summary, sheet = run_summary(run), known.sheet(run, missing)
     no_result = without_result(run)
     little = hardly_judged(judged, run)
     why = no_result if run.series else [ONLY_ERRORS]
@@ -402,8 +402,14 @@ class RunKnowledge:
     findings: list[Finding]
     evidence: list[CauseEvidence]
     facts: Sequence[DerivedFact] = ()
+    settings: Sequence[SettingFact] = ()
+    quantities: Sequence[QuantityFact] = ()
     comparison: Comparison | None = None
     problems: Sequence[str] = ()
+
+    def sheet(self, run: Run, missing: Sequence[MetricToLog]) -> Sheet:
+        """Return the sheet of the run, with what is missing in its log."""
+        return sheet_of(run, self.findings, missing, self.facts, settings=self.settings, quantities=self.quantities)
 
 
 def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> RunKnowledge:
@@ -421,12 +427,14 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
         comparison = compare(run, reference)
     facts = column_facts(run)
     examined = with_reasons(examined, facts)
+    settings, quantities = setting_facts(run), quantity_facts(run, examined)
     evidence = [
         *_evidence_from_comparison(comparison),
         *evidence_from_run(run, examined, facts),
-        *evidence_from_classifier(run),
+        *evidence_from_classifier(run, fitted().with_findings.questions.get(ABOUT, 0.0)),
+        *evidence_from_traits(run, settings, quantities),
     ]
-    return RunKnowledge(run.kind, examined, evidence, facts, comparison, problems)
+    return RunKnowledge(run.kind, examined, evidence, facts, settings, quantities, comparison, problems)
 
 
 def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
@@ -620,6 +628,7 @@ def prepare() -> None:
     catalogue()
     fitted()
     shipped()
+    shipped_traits()
 
 
 def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEvidence]:

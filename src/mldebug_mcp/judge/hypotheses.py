@@ -6,23 +6,20 @@ Each hypothesis shows what it rests on, its quotes, and what ties it with others
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mldebug_mcp.checks import probe_effects, symptoms
 from mldebug_mcp.checks.check import Symptom
-from mldebug_mcp.checks.course import COMPARED, vector_of
-from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.evidence import findings_to_judge
+from mldebug_mcp.judge.likeness import ABOUT, OF_TRAITS
 from mldebug_mcp.judge.next_steps import (
     CHECK_SENSITIVITY,
     COST,
@@ -34,6 +31,7 @@ from mldebug_mcp.judge.next_steps import (
     worth,
 )
 from mldebug_mcp.judge.ranking import (
+    DECISIVE,
     LEAST_SHOWN,
     MIN_SPEAKING_BITS,
     SYMPTOM_WEIGHT,
@@ -53,7 +51,6 @@ from mldebug_mcp.judge.what_to_log import metrics_that_split
 from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
 from mldebug_mcp.knowledge.catalogue import Frequency, Link, counts
 from mldebug_mcp.logs import Run
-from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State, Tie
 from mldebug_mcp.models.base import NO_FAULTS, SOUND
 
@@ -122,9 +119,7 @@ class Fitted:
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run besides its findings."""
-        return (
-            self.with_findings if any(cause_evidence.kind == "numbers" for cause_evidence in evidence) else self.alone
-        )
+        return self.with_findings if any(cause_evidence.about == ABOUT for cause_evidence in evidence) else self.alone
 
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.
@@ -170,151 +165,6 @@ def fitted() -> Fitted:
     healthy = causes.pop(SOUND, {})
     written |= {name: Powers(**written[name]) for name in ("with_findings", "alone") if name in written}
     return Fitted(**written, causes=causes, healthy=healthy)
-
-
-# What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
-#
-# A multinomial logistic regression over the numbers of `checks.course`, each as a line through a few knots, so that no
-# number decides by a limit. `likeness.bin` holds it; `python -m benchmarks.faults fit` fits it with the findings,
-# and with it how far it is trusted:
-#
-#     bits(c) = trust * (log2 P(c | numbers) - CAUSE_SHARE_EXPONENT * log2 P(c))
-#
-# where P(c) is the share of the cause among the trained runs: how often a fault was injected does not make it suspect.
-
-
-Floats = NDArray[np.float32]
-LIKENESS_FILE = Path(__file__).parent / "likeness.bin"
-ABOUT = "likeness"
-"""What stands for this among the questions whose trust is fitted."""
-CAUSE_SHARE_EXPONENT = 0.5
-"""Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
-fit never saw are named less often."""
-RESULTS = frozenset(f"{phase}{quantity}: last / first" for quantity in COMPARED for phase in ("", "eval "))
-"""A log holds at least one of these: without the course of a result there is nothing to be like."""
-MIN_RECORDS = 12
-"""Records of a run that is not known to be over from which its numbers count in full. Chosen: healthy runs of policies
-were accused after five records, by their numbers alone, in one of ten cases; with this, in one of a hundred."""
-OTHER_STATISTICS = "other statistics of the curves"
-"""How this evidence is named in answers: no single number decides."""
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """The fitted model.
-
-    Args:
-        causes: The causes that runs were trained with, `healthy` among them.
-        shares: Their shares among these runs, shape (causes,).
-        names: The numbers that are looked at.
-        knots: Values of each, ascending, shape (names, knots).
-        weights: What a number at a knot adds to the logarithm of each cause, shape (names * knots, causes).
-        bias: What stands there before any number, shape (causes,).
-    """
-
-    causes: tuple[str, ...]
-    shares: Floats
-    names: tuple[str, ...]
-    knots: Floats
-    weights: Floats
-    bias: Floats
-
-    @cached_property
-    def _number(self) -> Mapping[str, int]:
-        return {name: number for number, name in enumerate(self.names)}
-
-    def bits(self, vector: Mapping[str, float]) -> dict[str, float]:
-        """Return how much the numbers of a run support each cause, with a trust of one."""
-        names = [name for name in vector if name in self._number]
-        number = np.array([self._number[name] for name in names], dtype=np.int64)
-        values, knots = np.array([vector[name] for name in names]), self.knots[number]
-        row, share = between(knots, values)
-        row += (number * self.knots.shape[1])[:, None]
-        adds = np.einsum("nk,nkc->nc", share, self.weights[row])
-        adds -= adds.mean(axis=1, keepdims=True)
-        scores = self.bias + adds.sum(axis=0)
-        highest = float(scores.max())
-        logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
-        bits = (logs - CAUSE_SHARE_EXPONENT * np.log(self.shares)) / math.log(2)
-        return dict(zip(self.causes, map(float, bits), strict=True))
-
-
-def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
-    """Return between which two knots values lie and how near to each, both of shape (values, 2).
-
-    The knots of each value ascend, shape (values, knots); what lies beyond them counts as at the end.
-    """
-    clipped = np.clip(values, knots[:, 0], knots[:, -1]).astype(np.float32)
-    low = np.clip((knots <= clipped[:, None]).sum(axis=1) - 1, 0, knots.shape[1] - 2)
-    rows = np.arange(len(values))
-    start, width = knots[rows, low], knots[rows, low + 1] - knots[rows, low]
-    part = np.divide(clipped - start, width, out=np.zeros_like(clipped), where=width > 0)
-    return np.stack([low, low + 1], axis=1), np.stack([1 - part, part], axis=1)
-
-
-def evidence_from_classifier(run: Run) -> list[CauseEvidence]:
-    """Return what the numbers of a run say about causes, besides its findings."""
-    trust = fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run)
-    return evidence_by_model(shipped(), vector_of(run), trust)
-
-
-def _share_done(run: Run) -> float:
-    """Return how much of a run its log holds, from 0 to 1: the model was fitted on whole runs."""
-    if has_finished(run):
-        return 1.0
-    plan = plan_of(run)
-    if plan is not None:
-        return 1.0 if plan.is_done else min(1.0, plan.reached / plan.planned)
-    return min(1.0, max((len(series) for series in run.series.values()), default=0) / MIN_RECORDS)
-
-
-def evidence_by_model(model: Likeness, vector: Mapping[str, float], trust: float) -> list[CauseEvidence]:
-    """Return what numbers say of causes, in bits multiplied by `trust`; nothing where no result has a course."""
-    if not trust or not has_a_course(vector):
-        return []
-    return [
-        CauseEvidence(cause, trust * bits, OTHER_STATISTICS, "numbers", ABOUT)
-        for cause, bits in model.bits(vector).items()
-    ]
-
-
-def has_a_course(vector: Mapping[str, float]) -> bool:
-    """Say whether a result is among the numbers that has more than a few records."""
-    return not RESULTS.isdisjoint(vector)
-
-
-@lru_cache(maxsize=1)
-def shipped() -> Likeness:
-    """Return the model that ships with the package."""
-    numbers, _, last = LIKENESS_FILE.read_bytes().rpartition(b"\n")
-    about = json.loads(last)
-    causes, names, knots = tuple(about["causes"]), tuple(about["names"]), about["knots"]
-    shapes = ((len(causes),), (len(names), knots), (), (len(causes),))
-    shares, at, scale, bias = _arrays_in(numbers, shapes)
-    steps = np.frombuffer(numbers, np.int8, offset=len(numbers) - len(names) * knots * len(causes))
-    weights = steps.reshape(len(names) * knots, len(causes)).astype(np.float32) * scale
-    return Likeness(causes, shares, names, at, weights, bias)
-
-
-def as_bytes(model: Likeness) -> bytes:
-    """Return the file of a model, which loads several times as fast as compressed arrays.
-
-    Its last line is JSON with the names of the rows and columns. Before it are the numbers, the weights behind the
-    others, in 8 bits each, as steps of a 127th of the largest.
-    """
-    scale = float(np.abs(model.weights).max()) / 127 or 1.0
-    about = {"causes": model.causes, "names": model.names, "knots": model.knots.shape[1]}
-    numbers = [np.asarray(array, "<f4") for array in (model.shares, model.knots, scale, model.bias)]
-    steps = np.round(model.weights / scale).astype(np.int8)
-    return b"".join([*(array.tobytes() for array in numbers), steps.tobytes(), b"\n", json.dumps(about).encode()])
-
-
-def _arrays_in(numbers: bytes, shapes: Iterable[tuple[int, ...]]) -> Iterator[Floats]:
-    """Yield the arrays of such shapes that stand one after the other."""
-    offset = 0
-    for shape in shapes:
-        yield np.frombuffer(numbers, "<f4", math.prod(shape), offset).reshape(shape)
-        offset += 4 * math.prod(shape)
 
 
 # The ranked causes as hypotheses. Each shows what it rests on, its quotes, and what ties it with others.
@@ -468,6 +318,11 @@ UNKNOWN_ERROR = "ends_in_error"
 """The symptom of one that is not known."""
 
 
+SHARPNESS_WITH_TRAITS = 0.65
+"""Times the fitted sharpness where traits count, and no error, check or reference decides. Chosen: with 0.6 to 0.7
+probabilities on runs of authors whom nothing had seen are closest to how often they are right."""
+
+
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
@@ -488,7 +343,7 @@ def judge_causes(
     powers = numbers.powers(evidence)
     all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
     priors = {candidate.id: candidate.prior for candidate in judged}
-    ranked = not_too_sure(rank(priors, all_evidence, powers.sharpness, numbers.among_faults), all_evidence)
+    ranked = not_too_sure(rank(priors, all_evidence, _sharpness(powers, evidence), numbers.among_faults), all_evidence)
     ties = tied(ranked)
     unusual = [
         finding.symptom
@@ -498,15 +353,23 @@ def judge_causes(
     by_state = {state: {finding.symptom for finding in findings if finding.state is state} for state in State}
     kinds = {cause_evidence.because: cause_evidence.kind for cause_evidence in all_evidence}
     summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
+    details = {(each.cause, each.because): each.detail for each in evidence if each.detail}
     return [
         _with_reasons(
             _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state, unusual=unusual),
             item,
             kinds,
-            summaries,
+            summaries | {because: detail for (cause, because), detail in details.items() if cause == item.id},
         )
         for item in ranked
     ]
+
+
+def _sharpness(powers: Powers, evidence: Collection[CauseEvidence]) -> float:
+    """Return how sharp the probabilities are: less where traits count, which share much with the findings."""
+    kinds = {cause_evidence.kind for cause_evidence in evidence}
+    with_traits = any(cause_evidence.about == OF_TRAITS for cause_evidence in evidence)
+    return powers.sharpness * (SHARPNESS_WITH_TRAITS if with_traits and kinds.isdisjoint(DECISIVE) else 1.0)
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
@@ -666,10 +529,8 @@ def _with_reasons(
 
 def _fact(what: str, kind: Kind, summaries: Mapping[str, str]) -> str:
     """Return what weighs as a fact: of a finding its summary, of one that is absent what it would be."""
-    if kind != "finding":
-        return what
-    if what in summaries:
-        return summaries[what]
+    if kind != "finding" or what in summaries:
+        return summaries.get(what, what)
     known = symptoms().get(what)
     return f"not seen: {as_clause(known) if known is not None else what}"
 

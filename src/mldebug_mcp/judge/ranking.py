@@ -30,7 +30,7 @@ from mldebug_mcp.models.base import OTHER, SOUND
 
 
 Kind = Literal["finding", "numbers", "log", "error", "reference", "check"]
-"""Kinds of evidence: a finding, all numbers of the run together; what a log is (its length, its
+"""Kinds of evidence: a finding, all numbers of the run together or all its traits; what a log is (its length, its
 beginning), the error that ended the run, a run to compare with, the outcome of a check."""
 DECISIVE: Collection[Kind] = ("error", "check", "reference")
 """What may make a fault nearly sure without a second question: it was made, or printed, to tell of this cause."""
@@ -67,6 +67,7 @@ class CauseEvidence(NamedTuple):
         because: What says so: the id of a symptom, or words.
         kind: What sort of thing that is.
         about: The question that a finding answers: what answers the same question does not agree, it repeats.
+        detail: What says so of this cause in words, where `because` is one for all causes.
     """
 
     cause: str
@@ -74,6 +75,7 @@ class CauseEvidence(NamedTuple):
     because: str
     kind: Kind
     about: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,14 +319,20 @@ _ENDS = {
 
 
 def sheet_of(
-    run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog] = (), facts: Sequence[DerivedFact] = ()
+    run: Run,
+    findings: Sequence[Finding],
+    missing: Sequence[MetricToLog],
+    facts: Sequence[DerivedFact],
+    *,
+    settings: Sequence[SettingFact],
+    quantities: Sequence[QuantityFact],
 ) -> Sheet:
-    """Return the sheet of a run."""
+    """Return the sheet of a run, its settings and quantities being known."""
     with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
         sheet = Sheet.model_construct(
             ran=_ran(run),
-            settings=setting_facts(run),
-            quantities=quantity_facts(run, findings),
+            settings=settings,
+            quantities=quantities,
             events=event_facts(run, findings),
             facts=[*derived_facts(run), *not_repeated(facts, findings)],
             not_judged=_not_judged(run, findings, missing),
