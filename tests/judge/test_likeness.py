@@ -7,11 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.corpus.labels import Label
 from benchmarks.faults.likeness import Numbered, fit_likeness, write
+from benchmarks.faults.traits import Described, fit_traits, left_out
+from benchmarks.faults.traits import write as write_traits
 
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.judge import likeness
-from mldebug_mcp.judge.likeness import Likeness, between, evidence_by_model
+from mldebug_mcp.judge.likeness import OF_TRAITS, Likeness, between, evidence_by_model, traits_as_bytes, traits_of
+from mldebug_mcp.judge.ranking import CauseEvidence, rank, with_traits
+from mldebug_mcp.judge.sheet import quantity_facts, setting_facts
+from mldebug_mcp.logs import read_run
 
 CHANCE = np.random.default_rng(3)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -92,3 +98,66 @@ def test_a_log_without_any_result_gets_its_causes_from_elsewhere(tmp_path: Path)
     (tmp_path / "log.jsonl").write_text("".join(json.dumps({"step": at, "grad_norm": 1.0}) + "\n" for at in range(9)))
     said = [one for cause in diagnose_run(tmp_path).hypotheses for one in (*cause.because, *cause.against)]
     assert not [one for one in said if one.startswith("other statistics")]
+
+
+@pytest.fixture
+def own_habits(tmp_path: Path) -> Path:
+    """A run in words of its own."""
+    lines = [f"it {at} reward {0.2 + at / 400:.3f} lag {1 + at / 20:.1f} kl {0.01 + at / 900:.4f}" for at in range(60)]
+    (tmp_path / "log.txt").write_text("\n".join(lines))
+    (tmp_path / "config.json").write_text('{"staleness_limit": 8, "lr": 3e-4}')
+    return tmp_path
+
+
+def test_a_trait_is_a_word_with_what_it_does_and_stands_in_the_numbers_of_the_log(own_habits: Path) -> None:
+    run = read_run(own_habits)
+    traits = traits_of(run, setting_facts(run), quantity_facts(run, []))
+    assert traits["lag rises"] == "lag rises from 1.1 to 4"
+    assert {"stalen = below 10", "learni = below 0.02", "reward rises"} <= traits.keys()
+    assert not {"lag falls", "reward falls"} & traits.keys()
+
+
+def test_traits_order_the_faults_and_leave_healthy_and_unknown_as_they_were() -> None:
+    ranked = rank({"healthy": 4, "unknown": 1, "overfitting": 2, "label_noise": 1}, [])
+    moved = with_traits(ranked, [CauseEvidence("label_noise", 6.0, "traits", "numbers", OF_TRAITS)])
+    was, now = ({item.id: item.probability for item in items} for items in (ranked, moved))
+    assert (now["healthy"], now["unknown"]) == (was["healthy"], was["unknown"])
+    assert was["overfitting"] > was["label_noise"]
+    assert now["label_noise"] > now["overfitting"]
+    assert sum(now.values()) == pytest.approx(1)
+
+
+def test_where_findings_decide_among_the_faults_traits_hardly_count() -> None:
+    found = [CauseEvidence("overfitting", 9.0, "a decisive fact", "log")]
+    ranked = rank({"healthy": 4, "overfitting": 2, "label_noise": 1}, found)
+    moved = with_traits(ranked, [CauseEvidence("label_noise", 8.0, "traits", "numbers", OF_TRAITS)])
+    assert moved[0].id == "overfitting"
+    assert moved[0].probability == pytest.approx(ranked[0].probability, abs=0.01)
+
+
+def test_traits_are_learnt_from_several_authors_and_what_one_alone_writes_says_nothing(tmp_path: Path) -> None:
+    def described(cause: str, author: str, *traits: str) -> Described:
+        return Described(frozenset(traits), Label(cause), author, 1.0)
+
+    runs = [
+        one
+        for author in ("one", "another", "third")
+        for _ in range(20)
+        for one in (
+            described("overfitting", author, "val rises", f"mine {author}"),
+            described("healthy", author, "val falls"),
+        )
+    ]
+    model = fit_traits(runs)
+    assert model.traits == ("val falls", "val rises")
+    assert model.bits({"val rises"})["overfitting"] > model.bits({"val rises"})["healthy"]
+    assert model.bits({"mine one"}) == model.bits(set())
+    assert model.telling("overfitting", ["val rises", "val falls"]) == ["val rises"]
+    assert left_out(runs, ["one"])[0]["right cause first"] == "1.000"
+    write_traits(model, tmp_path)
+    assert (tmp_path / "traits.bin").read_bytes() == traits_as_bytes(model)
+
+
+def test_an_answer_names_the_traits_that_resemble_labelled_runs_of_a_cause(own_habits: Path) -> None:
+    reasons = [reason for item in diagnose_run(own_habits).hypotheses[:4] for reason in item.reasons]
+    assert any(reason.fact.startswith("as in labelled runs with it: ") for reason in reasons)

@@ -19,7 +19,7 @@ from mldebug_mcp.checks.check import Symptom
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.evidence import findings_to_judge
-from mldebug_mcp.judge.likeness import ABOUT, OF_TRAITS
+from mldebug_mcp.judge.likeness import OF_TRAITS
 from mldebug_mcp.judge.next_steps import (
     CHECK_SENSITIVITY,
     COST,
@@ -31,7 +31,6 @@ from mldebug_mcp.judge.next_steps import (
     worth,
 )
 from mldebug_mcp.judge.ranking import (
-    DECISIVE,
     LEAST_SHOWN,
     MIN_SPEAKING_BITS,
     SYMPTOM_WEIGHT,
@@ -45,6 +44,7 @@ from mldebug_mcp.judge.ranking import (
     not_too_sure,
     rank,
     weigh,
+    with_traits,
 )
 from mldebug_mcp.judge.what_to_log import MIN_SEPARATED_PROBABILITY as WHAT_TO_LOG_LEADING
 from mldebug_mcp.judge.what_to_log import metrics_that_split
@@ -119,7 +119,9 @@ class Fitted:
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run besides its findings."""
-        return self.with_findings if any(cause_evidence.about == ABOUT for cause_evidence in evidence) else self.alone
+        return (
+            self.with_findings if any(cause_evidence.kind == "numbers" for cause_evidence in evidence) else self.alone
+        )
 
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.
@@ -318,11 +320,6 @@ UNKNOWN_ERROR = "ends_in_error"
 """The symptom of one that is not known."""
 
 
-SHARPNESS_WITH_TRAITS = 0.65
-"""Times the fitted sharpness where traits count, and no error, check or reference decides. Chosen: with 0.6 to 0.7
-probabilities on runs of authors whom nothing had seen are closest to how often they are right."""
-
-
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
@@ -340,10 +337,13 @@ def judge_causes(
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
     counted = independent(findings_to_judge(findings, evidence))
-    powers = numbers.powers(evidence)
-    all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
+    traits = [each for each in evidence if each.about == OF_TRAITS]
+    rest = [each for each in evidence if each.about != OF_TRAITS]
+    powers = numbers.powers(rest)
+    all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *rest]
     priors = {candidate.id: candidate.prior for candidate in judged}
-    ranked = not_too_sure(rank(priors, all_evidence, _sharpness(powers, evidence), numbers.among_faults), all_evidence)
+    ranked = not_too_sure(rank(priors, all_evidence, powers.sharpness, numbers.among_faults), all_evidence)
+    ranked = with_traits(ranked, traits)
     ties = tied(ranked)
     unusual = [
         finding.symptom
@@ -351,9 +351,9 @@ def judge_causes(
         if finding.state is State.PRESENT and finding.symptom not in usual_symptoms()
     ]
     by_state = {state: {finding.symptom for finding in findings if finding.state is state} for state in State}
-    kinds = {cause_evidence.because: cause_evidence.kind for cause_evidence in all_evidence}
+    kinds = {cause_evidence.because: cause_evidence.kind for cause_evidence in [*all_evidence, *traits]}
     summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
-    details = {(each.cause, each.because): each.detail for each in evidence if each.detail}
+    details = {(each.cause, each.because): each.detail for each in traits}
     return [
         _with_reasons(
             _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state, unusual=unusual),
@@ -363,13 +363,6 @@ def judge_causes(
         )
         for item in ranked
     ]
-
-
-def _sharpness(powers: Powers, evidence: Collection[CauseEvidence]) -> float:
-    """Return how sharp the probabilities are: less where traits count, which share much with the findings."""
-    kinds = {cause_evidence.kind for cause_evidence in evidence}
-    with_traits = any(cause_evidence.about == OF_TRAITS for cause_evidence in evidence)
-    return powers.sharpness * (SHARPNESS_WITH_TRAITS if with_traits and kinds.isdisjoint(DECISIVE) else 1.0)
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:

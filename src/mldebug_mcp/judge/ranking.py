@@ -146,6 +146,34 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
     ]
 
 
+def with_traits(ranked: Sequence[Ranked], traits: Iterable[CauseEvidence]) -> list[Ranked]:
+    """Return the ranking with the faults parted anew by what the traits of the run say of each.
+
+    `healthy` and `unknown` keep their probabilities. The less all else decides among the faults, the more traits count:
+    their bits are multiplied by the share that the leading fault leaves to the others.
+    """
+    faults = [cause for cause in ranked if cause.id not in (SOUND, OTHER)]
+    total = sum(fault.probability for fault in faults)
+    said = {cause_evidence.cause: cause_evidence for cause_evidence in traits}
+    if not total or not said:
+        return list(ranked)
+    undecided = 1 - faults[0].probability / total
+    bits = {fault.id: undecided * said[fault.id].bits if fault.id in said else 0.0 for fault in faults}
+    masses = {fault.id: fault.probability * 2 ** bits[fault.id] for fault in faults}
+    part = total / sum(masses.values())
+    parted = [
+        replace(
+            cause,
+            probability=part * masses[cause.id],
+            bits={**cause.bits, said[cause.id].because: bits[cause.id]} if cause.id in said else cause.bits,
+        )
+        if cause.id in masses
+        else cause
+        for cause in ranked
+    ]
+    return sorted(parted, key=lambda item: (-item.probability, item.id))
+
+
 def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
     """Say whether two questions support a cause, or one thing that decides; its numbers are what all of them saw."""
     speaking = [
