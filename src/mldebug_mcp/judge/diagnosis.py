@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -402,8 +403,8 @@ class RunKnowledge:
     findings: list[Finding]
     evidence: list[CauseEvidence]
     facts: Sequence[DerivedFact] = ()
-    settings: Sequence[SettingFact] = ()
-    quantities: Sequence[QuantityFact] = ()
+    settings: list[SettingFact] = field(default_factory=list)
+    quantities: list[QuantityFact] = field(default_factory=list)
     comparison: Comparison | None = None
     problems: Sequence[str] = ()
 

@@ -324,8 +324,8 @@ def sheet_of(
     missing: Sequence[MetricToLog],
     facts: Sequence[DerivedFact],
     *,
-    settings: Sequence[SettingFact],
-    quantities: Sequence[QuantityFact],
+    settings: list[SettingFact],
+    quantities: list[QuantityFact],
 ) -> Sheet:
     """Return the sheet of a run, its settings and quantities being known."""
     with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
