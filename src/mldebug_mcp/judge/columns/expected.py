@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -37,10 +36,9 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import side_of
 from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
-from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.names.words import in_words, pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 
@@ -298,15 +296,8 @@ _EVENTS = (
     ),
 )  # fmt: skip
 """Counts, and what a count that goes on means."""
-_LEFT_OUT = frozenset({"mean", "avg", "average"})
 MIN_LATE_EVENTS = 3
 """Events in the last third. Chosen: one or two happen."""
-
-
-@lru_cache(4096)
-def in_words(name: str) -> str:
-    """Return the words of a name in one spelling, without training and mean: `train/GPUUtil` is gpu_util."""
-    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train" and piece not in _LEFT_OUT)
 
 
 def off_expectation(run: Run) -> Facts:
@@ -340,10 +331,11 @@ def events_go_on(run: Run) -> Facts:
 
 
 def _long(run: Run) -> Iterator[tuple[Series, str]]:
+    """Yield the columns of some length with the words of their names, without training and mean."""
     for name, column in run.series.items():
         series = column.finite
         if len(series) >= MIN_RECORDS_FOR_LEVEL:
-            yield series, in_words(name)
+            yield series, in_words(name, with_means=False)
 
 
 def _is_of(series: Series, words: str, row: Expectation) -> bool:
