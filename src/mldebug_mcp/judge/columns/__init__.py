@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import TypeVar
 
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -125,9 +126,19 @@ def given_losses(least: int = 1, *, not_of: Collection[str] = ()) -> Callable[[C
     return _given(both_losses, least, not_of)
 
 
+def last_third(values: Floats) -> Floats:
+    """Return the last third of some values, one at least."""
+    return values[-max(1, len(values) // 3) :]
+
+
 def tail(series: Series) -> Floats:
     """Return the values of the last third."""
-    return series.value[-max(1, len(series) // 3) :]
+    return last_third(series.value)
+
+
+def last_level(series: Series) -> float:
+    """Return the median of the last third."""
+    return median(tail(series))
 
 
 def from_to(values: Floats) -> str:

@@ -52,6 +52,7 @@ from mldebug_mcp.judge.columns import (
     from_to,
     given_loss,
     given_losses,
+    last_level,
     logged,
     named,
     tail,
@@ -88,7 +89,7 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
     frozen = []
     for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
-        is_share = series.role is not None and series.role.quantity not in LOSSES
+        is_share = series.quantity not in LOSSES
         if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
             continue
         since = len(series) - true_at_end(series.value == series.value[-1])
@@ -124,7 +125,7 @@ def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
     """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
-    is_evaluation = frozen.role is not None and frozen.role.phase == "eval" and frozen.role.quantity in LOSSES
+    is_evaluation = frozen.role is not None and frozen.role.is_evaluation and frozen.quantity in LOSSES
     is_learnt = moved[-1] <= HALVED * moved[0] and not is_of_averaged_weights(frozen)
     return "evaluation_loss_frozen" if is_evaluation and is_learnt and not np.ptp(frozen.value) else "frozen"
 
@@ -132,7 +133,7 @@ def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
 def _halves(run: Run, frozen: Series) -> bool:
     """Say whether the loss of its phase halves while a score is the same from the first record on."""
     name = "eval_loss" if frozen.role is not None and frozen.role.phase == "eval" else "loss"
-    if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.role.quantity in LOSSES:
+    if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.quantity in LOSSES:
         return False
     if not set(frozen.role.part.split()) <= _OVER_CLASSES:  # of a set or a part of its own, whose loss may be another
         return False
@@ -406,7 +407,7 @@ def update_of_a_part_jumps(run: Run) -> Facts:
     groups: dict[str, list[Series]] = {}
     for name, series in run.series.items():
         head = name.rpartition("/")[0]
-        of_updates = series.role is None or series.role.quantity in _UPDATES
+        of_updates = series.quantity in (None, *_UPDATES)
         if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
             groups.setdefault(head, []).append(series.finite)
     for parts in groups.values():
@@ -882,7 +883,7 @@ def norm_rises_with_batch(run: Run) -> Facts:
         return
     for series, norm in product(run.series.values(), norms):
         column = series.finite
-        is_size = series.role is not None and series.role.quantity is Quantity.BATCH_SIZE
+        is_size = series.quantity is Quantity.BATCH_SIZE
         if (not is_size and _OF_MICRO_BATCHES.isdisjoint(pieces_of(series.name))) or not positive(column.value):
             continue
         at = 1 + np.flatnonzero(np.diff(column.value) > 0)
@@ -930,7 +931,7 @@ def _gradient_norms(run: Run) -> list[Series]:
     norms = [
         series for series in columns
         if (series.role is None or series.role.quantity in of_gradient)
-        and ((series.role is not None and series.role.quantity is Quantity.GRADIENT_NORM)
+        and ((series.quantity is Quantity.GRADIENT_NORM)
              or not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name)))
     ]  # fmt: skip
     twins = [
@@ -1133,7 +1134,7 @@ def norm_runs_away(run: Run, loss: Series) -> Facts:
     if run.facts.clip != math.inf:
         return
     for series in run.series.values():
-        if series.role is None or series.role.quantity is not Quantity.GRADIENT_NORM or series.role.part:
+        if series.role is None or series.quantity is not Quantity.GRADIENT_NORM or series.role.part:
             continue
         lost = np.flatnonzero(~np.isfinite(series.value))
         before = series.value[: int(lost[0])] if len(lost) else np.empty(0)
@@ -1203,7 +1204,7 @@ def norm_grows_backwards(run: Run, loss: Series) -> Facts:
     """
     layers = layers_of(parts_of(run, LEAST_PAIRS))
     norms = np.array([layer.level for layer in layers])
-    if len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * loss.value[0]:
+    if len(layers) < LEAST_PAIRS or last_level(loss) < NOT_LEARNT * loss.value[0]:
         return
     grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
     if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, loss.step[0]):
@@ -2077,7 +2078,7 @@ def rate_zero_throughout(run: Run) -> Facts:
     if rate is None or len(rate) < MIN_RECORDS_FOR_LEVEL or np.any(rate.value != 0):
         return
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is not None and median(tail(loss)) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
+    if loss is not None and last_level(loss) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
         return  # the rate is printed with too few digits
     yield derived_fact(
         "rate_zero_throughout",
@@ -2260,7 +2261,7 @@ def _jumps_at_each_step(run: Run, loss: Series) -> DerivedFact | None:
     rises = np.diff(loss.value, prepend=loss.value[0])
     for series in run.series.values():
         column = series.finite
-        is_open = series.role is None or series.role.quantity is Quantity.BATCH_SIZE
+        is_open = series.quantity in (None, Quantity.BATCH_SIZE)
         if not is_open or len(column) < MIN_RECORDS_FOR_LEVEL or not positive(column.value):
             continue
         at = 1 + np.flatnonzero(np.diff(column.value))

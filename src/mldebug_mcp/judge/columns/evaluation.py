@@ -48,6 +48,8 @@ from mldebug_mcp.judge.columns import (
     from_to,
     given_loss,
     given_losses,
+    last_level,
+    last_third,
     logged,
     named,
     set_scores,
@@ -207,7 +209,7 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
     still = int(np.argmax(off)) if off.any() else len(off)
     if still < MIN_STILL_EVALUATIONS or evaluation[0] < MAX_LEARNT_WHILE_STILL_SHARE * train[0]:
         return
-    learnt, falls = train[still - 1] / train[0], median(tail(losses[1])) <= MAX_LEARNT_WHILE_STILL_SHARE * evaluation[0]
+    learnt, falls = train[still - 1] / train[0], last_level(losses[1]) <= MAX_LEARNT_WHILE_STILL_SHARE * evaluation[0]
     never = still == len(off) and np.ptp(evaluation) > 0 and run.kind != "sft"
     if not (falls or never) or not 0 < learnt <= MAX_LEARNT_WHILE_STILL_SHARE * (1 if falls else 0.5):
         return
@@ -248,7 +250,7 @@ def evaluation_began_alike(run: Run, losses: Losses) -> Facts:
         start <= 0
         or fell < MIN_LEARNT_LOSS_SHARE * start
         or gap[0] > MAX_ALIKE_GAP_SHARE * fell
-        or median(gap[-max(1, len(gap) // 3) :]) < MIN_OPENED_GAP_SHARE * start
+        or median(last_third(gap)) < MIN_OPENED_GAP_SHARE * start
     ):
         return
     yield derived_fact(
@@ -283,8 +285,8 @@ def _served_as_training(run: Run) -> DerivedFact | None:
         return None
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
-    start, train = losses[0].value[0], median(tail(losses[0]))
-    ends = sorted((median(tail(series.finite)), series.name) for series in sets)
+    start, train = losses[0].value[0], last_level(losses[0])
+    ends = sorted((last_level(series.finite), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
         return None
     (low, near), (high, far) = ends[0], ends[-1]
@@ -312,7 +314,7 @@ def _closing_set(run: Run) -> DerivedFact | None:
     """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return None
-    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (last_level(series) for series in losses)
     if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
         return None
     for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
@@ -366,7 +368,7 @@ def _parted_sets(run: Run) -> DerivedFact | None:
         sets.setdefault(measure, []).append(series)
     for alike in sets.values():
         ends = sorted(
-            (median(tail(series)) / series.value[0], at) for at, series in enumerate(alike) if series.value.min() > 0
+            (last_level(series) / series.value[0], at) for at, series in enumerate(alike) if series.value.min() > 0
         )
         near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
         if (
@@ -376,13 +378,13 @@ def _parted_sets(run: Run) -> DerivedFact | None:
             or not np.array_equal(near.step, far.step)
         ):
             continue
-        falls, rises = ((figure(each.value[0]), figure(median(tail(each)))) for each in (near, far))
+        falls, rises = ((figure(each.value[0]), figure(last_level(each))) for each in (near, far))
         return derived_fact(
             "held_out_set_gets_worse",
             f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
             f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
             "as neighbours in time or of one group do, or the second set is of another kind.",
-            {"near": median(tail(near)), "far": median(tail(far))},
+            {"near": last_level(near), "far": last_level(far)},
             at=far.step[-1],
         )
     return None
@@ -425,7 +427,7 @@ def worse_beyond_length(run: Run, losses: Losses) -> Facts:
     length = run.setting("sequence_length")
     if not length:
         return
-    start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
+    start, train = median(losses[0].value[:LEAST_PAIRS]), last_level(losses[0])
     apart = FAR_APART * start
     if not 0 <= train < start:
         return
@@ -438,7 +440,7 @@ def worse_beyond_length(run: Run, losses: Losses) -> Facts:
     beyond = [each for each in placed if each[0] >= length < each[1]]
     longer = next(iter(_longer_rows(run, length)), "")
     if near is not None and beyond:
-        low, high = (median(tail(series)) for series in (near[2], min(beyond, key=lambda each: each[0])[2]))
+        low, high = (last_level(series) for series in (near[2], min(beyond, key=lambda each: each[0])[2]))
         if low - train > AS_IN_TRAINING * start or high - low < apart:
             return
         far = min(beyond, key=lambda each: each[0])[2]
@@ -449,7 +451,7 @@ def worse_beyond_length(run: Run, losses: Losses) -> Facts:
         )
         values = {"train": train, "near": low, "far": high, "length": length}
         yield derived_fact("worse_beyond_length", text, values)
-    elif longer and (high := median(tail(losses[1]))) - train >= apart:
+    elif longer and (high := last_level(losses[1])) - train >= apart:
         text = (
             f"training rows have {figure(length)} tokens, and {longer}. {named(losses[1])} ends at about "
             f"{figure(high)} and {named(losses[0])} at {figure(train)}. Positions beyond the rows of training were "
@@ -503,7 +505,7 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
         others = [
             many
             for many in (*scores, *losses)
-            if many.role and few.role and many.role.quantity is few.role.quantity
+            if many.quantity is few.quantity
             and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
         ]  # fmt: skip
         if not rows or not others:
@@ -511,7 +513,7 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
         many = max(others, key=_right)
         if rows > FEW_ROWS and not _rows_at_once(many)[0]:
             continue
-        is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
+        is_loss = few.quantity is Quantity.LOSS
         low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
         if is_loss:
             is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
@@ -543,10 +545,10 @@ def _rows_at_once(score: Series) -> tuple[int, str]:
 
 def _right(score: Series) -> float:
     """Return the share of right answers at the end, or a loss below zero."""
-    if score.role and score.role.quantity is Quantity.LOSS:
-        return -median(tail(score))
+    if score.quantity is Quantity.LOSS:
+        return -last_level(score)
     share = median(as_shares(tail(score)))
-    return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
+    return 1 - share if score.quantity is Quantity.ERROR_RATE else share
 
 
 def _around(series: Series, steps: Floats) -> Floats:
@@ -619,7 +621,7 @@ def contradictions(run: Run) -> Facts:
 
 def _is_learnt(run: Run) -> bool:
     loss = training_loss(run, LEAST_PAIRS)
-    return loss is not None and median(tail(loss)) < (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0])
+    return loss is not None and last_level(loss) < (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0])
 
 
 # A ranking by chance next to a loss that has learnt to rank.
@@ -657,7 +659,7 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
     rows = run.setting("per_device_train_batch_size")
     if len(counts) != 1 or not rows or rows < 2:
         return
-    lows = [median(tail(loss)) for loss in losses]
+    lows = [last_level(loss) for loss in losses]
     if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
         return
     hits = ((rank / counts[0], score) for rank, score in _hits(run))
@@ -666,11 +668,11 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
         return
     yield derived_fact(
         "ranking_by_chance",
-        f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
+        f"{named(score)} is about {figure(last_level(score))}, and hits by chance among {figure(counts[0])} "
         f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
         f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
         "than by chance: the two are not of the same answers.",
-        {"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
+        {"hits": last_level(score), "by_chance": share, "loss": lows[1]},
     )
 
 
@@ -694,12 +696,12 @@ def ranking_stands_still(run: Run) -> Facts:
     if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
         return
     share = share_of_ones(run)[0]
-    is_learnt = share is not None and median(tail(loss)) < OF_CONSTANT * loss_of_guess(share)
+    is_learnt = share is not None and last_level(loss) < OF_CONSTANT * loss_of_guess(share)
     scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
     if any(np.ptp(score.value) for score in scores):
         return
     for score in scores:
-        value, is_of_labels = score.value[0], score.role is not None and score.role.quantity in _OF_LABELS
+        value, is_of_labels = score.value[0], score.quantity in _OF_LABELS
         if (
             any(word.isalpha() and word != "pr" for word in _parts(score))
             or (is_of_labels and not is_learnt)
@@ -731,10 +733,10 @@ def ranked_backwards(run: Run) -> Facts:
     evaluation = next(iter(columns_of(run, *LOSSES, phase="eval", least=LEAST_PAIRS)), None)
     if evaluation is None or run.kind in NOT_BY_LOSS:
         return
-    share = share_of_ones(run)[0] if evaluation.role and evaluation.role.quantity is Quantity.LOSS else None
-    first, last = evaluation.value[0], median(tail(evaluation))
+    share = share_of_ones(run)[0] if evaluation.quantity is Quantity.LOSS else None
+    first, last = evaluation.value[0], last_level(evaluation)
     for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
-        is_area = score.role is not None and score.role.quantity is Quantity.AUC
+        is_area = score.quantity is Quantity.AUC
         order = 2 * as_shares(score.value) - 1 if is_area else score.value
         least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - LEARNS_AT_ALL) * first
         is_worse = order.max() > FAR_BACKWARDS or order[-1] > order[0]
@@ -799,30 +801,30 @@ def _hopeless_hits(run: Run) -> DerivedFact | None:
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
     if score is None:
         return None
-    ranks = [series for series in _median_ranks(run) if 0 <= median(tail(series)) <= far_down]
+    ranks = [series for series in _median_ranks(run) if 0 <= last_level(series) <= far_down]
     # What is not among the first k adds 1 / (k + 1) at most.
     least = 0.5 + 0.5 / (far_down + 1)
-    ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= median(tail(series)) <= 1]
+    ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= last_level(series) <= 1]
     ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
     if not ranks:
         return None
     return derived_fact(
         "hits_contradict_ranks",
         f"{named(score)} is {figure(score.value.max())} at most, and {named(ranks[0])} about "
-        f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
+        f"{figure(last_level(ranks[0]))}: half of the right answers and more are among the first {far_down}. "
         "The two are not of the same ranking.",
-        {"hits": score.value.max(), "rank": median(tail(ranks[0]))},
+        {"hits": score.value.max(), "rank": last_level(ranks[0])},
     )
 
 
 def _hits_stand_while_ranks_fall(run: Run) -> DerivedFact | None:
     for rank in _median_ranks(run):
-        end = median(tail(rank))
+        end = last_level(rank)
         if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= LEFT_OF_RANK * median(rank.value[:LEAST_PAIRS]):
             continue
         for far_down, score in _hits(run):
             shares, least = as_shares(score.value), min(1.0, far_down / end) / 2
-            first, last = median(shares[:LEAST_PAIRS]), median(shares[-max(1, len(shares) // 3) :])
+            first, last = median(shares[:LEAST_PAIRS]), median(last_third(shares))
             if not np.array_equal(rank.step, score.step) or last > min(first * GETS_WORSE, LEFT_OF_HITS * least):
                 continue
             return derived_fact(
@@ -878,7 +880,7 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
     Not this where the first k are most of as many candidates as the first loss tells, or a recall is of one class.
     """
     start, evaluation = losses[0].value[0], losses[1]
-    first, last = evaluation.value[0], median(tail(evaluation))
+    first, last = evaluation.value[0], last_level(evaluation)
     if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
@@ -1066,7 +1068,7 @@ def known_but_not_written(run: Run) -> Facts:
     known_from = perplexity.step[len(perplexity) - known]
     for score in scores:
         later = score.where(score.step >= known_from)
-        is_error = score.role is not None and score.role.quantity is Quantity.WORD_ERROR_RATE
+        is_error = score.quantity is Quantity.WORD_ERROR_RATE
         is_wrong = as_shares(score.value).min() >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
         if len(later) < LEAST_PAIRS or not is_wrong:
             continue
@@ -1321,7 +1323,7 @@ def training_behind(run: Run) -> Facts:
         )
         if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
-        low, high = median(tail(train[0])), median(tail(evaluation[0]))
+        low, high = last_level(train[0]), last_level(evaluation[0])
         fact, expected = _asked_alike(run)
         is_disturbed = fact == "disturbed_training_behind"
         if not (
@@ -1389,7 +1391,7 @@ def training_rows_evaluated(run: Run) -> Facts:
         if again is None or not train:
             continue
         learnt = min(train, key=lambda series: len(_parts(series)))
-        low, middle, high = (median(tail(series)) for series in (learnt, again, held_out[0]))
+        low, middle, high = (last_level(series) for series in (learnt, again, held_out[0]))
         gap = high - low if quantity is Quantity.LOSS else low - high
         if gap < LEAST_GAP * max(abs(high), abs(low)):
             continue
@@ -1728,7 +1730,7 @@ def files_shared(run: Run, losses: Losses) -> Facts:
             sides.setdefault(phases == {"eval"}, []).append(setting)
     if len(sides) < 2 or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
         return
-    train, held_out = (median(tail(series)) for series in losses)
+    train, held_out = (last_level(series) for series in losses)
     if not 0 < held_out <= AS_LOW * train:
         return
     for ours, theirs in ((ours, theirs) for ours in sides[False] for theirs in sides[True]):

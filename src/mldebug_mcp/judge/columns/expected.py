@@ -29,6 +29,8 @@ from mldebug_mcp.judge.columns import (
     derived_fact,
     from_to,
     given_losses,
+    last_level,
+    last_third,
     named,
     tail,
     whole_column,
@@ -66,7 +68,7 @@ class Bound(NamedTuple):
             scale = median(values[: max(1, len(values) // 8)]) if self.of_first else float(values.max())
             if scale <= 0:
                 return None
-        late = median(values[-max(1, len(values) // 3) :])
+        late = median(last_third(values))
         if self.least * scale <= late <= self.most * scale:
             return None
         return int(np.argmax((values > self.most * scale) | (values < self.least * scale)))
@@ -326,7 +328,7 @@ def events_go_on(run: Run) -> Facts:
                 continue
             is_sum = bool(np.all(np.diff(series.value) >= 0)) and series.value[-1] > series.value[0]
             each = np.diff(series.value, prepend=series.value[0]) if is_sum else series.value
-            if each[-max(1, len(each) // 3) :].sum() >= MIN_LATE_EVENTS and median(tail(series)) > 0:
+            if last_third(each).sum() >= MIN_LATE_EVENTS and last_level(series) > 0:
                 yield _stated(row.fact, series, int(np.argmax(each > 0)), row.expected)
 
 
@@ -340,7 +342,7 @@ def _long(run: Run) -> Iterator[tuple[Series, str]]:
 
 def _is_of(series: Series, words: str, row: Expectation) -> bool:
     if isinstance(row.name, Quantity):
-        return series.role is not None and series.role.quantity is row.name and series.role.is_whole
+        return series.quantity is row.name and series.role.is_whole
     return row.name.fullmatch(words) is not None
 
 
@@ -357,7 +359,7 @@ def _as_asked(series: Series, words: str, bound: Bound) -> Floats | None:
 
 
 def _stated(fact: str, series: Series, at: int, expected: str) -> DerivedFact:
-    first, late = float(series.value[0]), median(tail(series))
+    first, late = float(series.value[0]), last_level(series)
     course = (
         f"is {figure(late)} throughout" if np.ptp(series.value) == 0 else f"goes from {figure(first)} to {figure(late)}"
     )
@@ -411,7 +413,7 @@ def predictions_off_labels(run: Run) -> Facts:
         is_spread, target, answer = not _OF_SPREAD.isdisjoint(rest), targets[rest], answers[rest]
         if not (is_spread or not _OF_SHARES.isdisjoint(rest)) or answer.value.min() < 0:
             continue
-        level, late = median(tail(target)), median(tail(answer))
+        level, late = last_level(target), last_level(answer)
         if level > 0 and late <= LEFT_OF_TARGETS * level:
             yield derived_fact(
                 "predictions_without_spread" if is_spread else "predictions_without_label",
@@ -556,14 +558,14 @@ def values_above_returns(run: Run) -> Facts:
         return
     most = float(returns.value.max())
     for series, words in _long(run):
-        if _OF_VALUES.fullmatch(words) is None or median(tail(series)) <= TIMES_RETURN * most:
+        if _OF_VALUES.fullmatch(words) is None or last_level(series) <= TIMES_RETURN * most:
             continue
         yield derived_fact(
             "values_above_returns",
-            f"{named(series)} goes from {figure(series.value[0])} to {figure(median(tail(series)))}, and the best "
+            f"{named(series)} goes from {figure(series.value[0])} to {figure(last_level(series))}, and the best "
             f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
             "than the best episode gives.",
-            {"value": median(tail(series)), "return": most},
+            {"value": last_level(series), "return": most},
             at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
         )
 
@@ -584,7 +586,7 @@ def score_worsens(run: Run) -> Facts:
     losses = [run[name].finite for name in ("loss", "eval_loss") if name in run]
     if run.kind in (*POLICIES, "preference") or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
         return
-    if any(median(tail(loss)) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
+    if any(last_level(loss) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
         return
     for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER), least=MIN_EVALUATIONS):
         role = series.role
@@ -689,7 +691,7 @@ def sides_disagree(run: Run) -> Facts:
         late = slice(-max(1, len(steps) // 3), None)
         if len(steps) < LEAST_PAIRS or len(losses[0]) < LEAST_PAIRS or np.ptp(ours) == 0:
             continue
-        low, high = (median(loss[-max(1, len(loss) // 3) :]) for loss in (losses[1], losses[0]))
+        low, high = (median(last_third(loss)) for loss in (losses[1], losses[0]))
         if not 0 < low <= BETTER_BY_LOSS * high or (ours[late] - theirs[late]).min() < SETS_APART:
             continue
         yield derived_fact(
@@ -726,17 +728,17 @@ def part_never_learns(run: Run) -> Facts:
         first = [median(part.value[: max(1, len(part) // 20)]) for part in parts]
         if max(first) > ALIKE_AT_FIRST * min(first):
             continue
-        left = [median(tail(part)) / level for part, level in zip(parts, first, strict=True)]
+        left = [last_level(part) / level for part, level in zip(parts, first, strict=True)]
         still = [part for part, share in zip(parts, left, strict=True) if LEARNS_NOTHING <= share <= 1 / LEARNS_NOTHING]
         fallen = [part for part, share in zip(parts, left, strict=True) if share <= LEFT_OF_LOSS]
         if len(still) == 1 and len(fallen) == len(parts) - 1 > 0:
             (part,) = still
             yield derived_fact(
                 "part_never_learns",
-                f"{named(part)} is {figure(part.value[0])} at first and {figure(median(tail(part)))} over the last "
+                f"{named(part)} is {figure(part.value[0])} at first and {figure(last_level(part))} over the last "
                 f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
-                f"{from_to(np.array([median(tail(each)) for each in fallen]))}. Nothing is learnt of this part.",
-                {"first": part.value[0], "late": median(tail(part))},
+                f"{from_to(np.array([last_level(each) for each in fallen]))}. Nothing is learnt of this part.",
+                {"first": part.value[0], "late": last_level(part)},
                 at=part.step[0],
             )
 
@@ -762,7 +764,7 @@ def loss_by_noise_backwards(run: Run) -> Facts:
         if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0:
             lists.setdefault(_NUMBER_AT_END.sub("", words), []).append(series)
     for levels in lists.values():
-        late = [median(tail(series)) for series in levels]
+        late = [last_level(series) for series in levels]
         if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
             yield derived_fact(
                 "loss_by_noise_backwards",

@@ -42,6 +42,7 @@ from mldebug_mcp.judge.columns import (
     from_to,
     given_loss,
     given_losses,
+    last_level,
     logged,
     named,
     tail,
@@ -79,10 +80,10 @@ def at_bounds(run: Run) -> Facts:
             resting.setdefault(bound, []).append(series)
     for bound, several in resting.items():
         series = several[0]
-        since, off = _step_near_bound(series, bound), abs(median(tail(series)) / bound - 1)
+        since, off = _step_near_bound(series, bound), abs(last_level(series) / bound - 1)
         text = (
             f"{' and '.join(map(named, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
-            f"{figure(median(tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} "
+            f"{figure(last_level(series))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} "
             "on. That is the loss of equal probabilities for all classes"
         )
         (share, _), fact = share_of_ones(run), "rests_at_bound"
@@ -124,7 +125,7 @@ def beyond_one(run: Run) -> Facts:
     scores = columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS)
     below = [series for series in scores if OF_A_SHARE <= series.value.max() <= 1]
     for series in scores:
-        last, most = median(tail(series)), series.value.max()
+        last, most = last_level(series), series.value.max()
         shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
         if shares and last > 1 and 1 + MAX_BOUND_DIFFERENCE_SHARE < most <= MOST_BEYOND_ONE:
             yield derived_fact(
@@ -169,7 +170,7 @@ def uniform_policy(run: Run) -> Facts:
     for series in columns_of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL):
         actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
         if actions:
-            level = median(tail(series))
+            level = last_level(series)
             yield derived_fact(
                 "uniform_policy",
                 f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
@@ -359,7 +360,7 @@ _BEST = regex(
 def _floor_of_best(run: Run) -> tuple[float, str]:
     """Return a loss that the log gives for the best of all models, the same at each evaluation, and its name."""
     for name, series in run.series.items():
-        of_loss = series.role is None or series.role.quantity in LOSSES
+        of_loss = series.quantity in (None, *LOSSES)
         value = series.finite.value
         if of_loss and _BEST.search(name) and len(value) >= LEAST_PAIRS and np.ptp(value) == 0 and value[0] > 0:
             return float(value[0]), named(series)
@@ -471,9 +472,7 @@ def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
     for series in (each.finite for each in run.series.values()):
         pieces = set(pieces_of(named(series)))
         is_called = not pieces.isdisjoint(words) and not pieces.isdisjoint(_TOKENS)
-        is_counted = (
-            words is _COUNTED_IN_LOSS and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
-        )
+        is_counted = words is _COUNTED_IN_LOSS and series.quantity is Quantity.LOSS_TOKENS
         if (
             (is_called or is_counted)
             and len(series) >= LEAST_PAIRS
@@ -613,7 +612,7 @@ def too_low_for_one_pass(run: Run, loss: Series) -> Facts:
     uniform = uniform_loss(run)
     if uniform is None or run.facts.tokens is None:
         return
-    low, passes = median(tail(loss)), passes_at(run, loss.step[-1:])
+    low, passes = last_level(loss), passes_at(run, loss.step[-1:])
     if passes is None:
         return
     made, rows, why = float(passes[0]), loss, "No row was seen twice, and on new text good models keep a tenth or more"
@@ -656,7 +655,7 @@ OFTEN_KNOWN = math.log(2)
 @given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def repeats_itself(run: Run, losses: Losses) -> Facts:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
+    low = next((series for series in losses[::-1] if last_level(series) <= NEXT_KNOWN), None)
     known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
     for line in run.text_lines:
         if line.step < known_from or (found := _RUNS_ON.search(line.text)) is None:
@@ -886,7 +885,7 @@ LEAST_LEARNT = 0.5
 def scored_apart(run: Run, losses: Losses) -> Facts:
     """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
     guess = uniform_loss(run) if run.facts.tokens else None
-    if guess is None or median(tail(losses[1])) > LEAST_LEARNT * losses[1].value[0]:
+    if guess is None or last_level(losses[1]) > LEAST_LEARNT * losses[1].value[0]:
         return
     for series in run.series.values():
         other = series.finite
@@ -952,7 +951,7 @@ NONE_END = 0.1
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def answers_no_longer_end(run: Run, loss: Series) -> Facts:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
-    if median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
+    if last_level(loss) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
         return
     for name, series in run.series.items():
         if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
@@ -964,7 +963,7 @@ def answers_no_longer_end(run: Run, loss: Series) -> Facts:
             "answers_no_longer_end",
             f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
             f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
-            f"{figure(loss.value[0])} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
+            f"{figure(loss.value[0])} to {figure(last_level(loss))}. Answers go on to their limit: rows "
             "with the end token that generation waits for would teach to end.",
             {"first": shares[0], "last": shares[-1]},
             at=series.finite.step[int(np.argmax(shares <= NONE_END))],
@@ -1025,7 +1024,7 @@ def narrow_layer(run: Run, loss: Series) -> Facts:
     uniform = uniform_loss(run)
     if not widths or not classes or uniform is None:
         return
-    narrowest, left = min(widths), median(tail(loss)) / uniform
+    narrowest, left = min(widths), last_level(loss) / uniform
     if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
         return
     if tokens and narrowest > FEW_UNITS:
@@ -1063,8 +1062,8 @@ def narrow_between(run: Run, losses: Losses) -> Facts:
     ]  # fmt: skip
     if not between or explained is None or any(run.with_role(Quantity.KL, parts=True)):
         return
-    middle, end = explained.value[len(explained) // 2], median(tail(explained))
-    train, held_out = (median(tail(series)) for series in losses)
+    middle, end = explained.value[len(explained) // 2], last_level(explained)
+    train, held_out = (last_level(series) for series in losses)
     if not EXPLAINED[0] <= end <= EXPLAINED[1] or abs(end - middle) > RESTS_BY:
         return
     if abs(held_out - train) > SAME_FIT * train:
@@ -1136,7 +1135,7 @@ def beyond_guess(run: Run) -> Facts:
     for series in losses:
         score = "eval_accuracy" if _is_evaluation(series) else "accuracy"
         if score in run and len(run[score].finite) and CROSS_ENTROPY.search(named(series)):
-            share = median(tail(run[score].finite))
+            share = last_level(run[score].finite)
             if LEAST_RIGHT <= share <= MOST_RIGHT:
                 most = loss_of_guess(share, MOST_CLASSES)
                 guess = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"

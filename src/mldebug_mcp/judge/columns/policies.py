@@ -38,6 +38,7 @@ from mldebug_mcp.judge.columns import (
     from_to,
     given_loss,
     given_losses,
+    last_level,
     logged,
     named,
     tail,
@@ -59,7 +60,7 @@ def entropy_lowered(run: Run, total: Series) -> Facts:
         return
     _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
     for part, weight, first, last in weighted:
-        if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
+        if part.quantity is not Quantity.ENTROPY or weight < 0:
             continue
         yield derived_fact(
             "entropy_lowered",
@@ -88,7 +89,7 @@ def entropy_out_of_bounds(run: Run) -> Facts:
     targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
     targets += [(name, run[name].value[-1]) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
-    first, late = entropy.value[0], median(tail(entropy))
+    first, late = entropy.value[0], last_level(entropy)
     # One of continuous actions that is on its way to its target passes 0 within a third of a run.
     if below and tail(entropy).max() <= LEFT_AT_END * first:
         (name, target) = below[0]
@@ -129,10 +130,10 @@ def groups_alike(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
-    share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
+    share, (low, middle, high) = last_level(alike[0]), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
     if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(paid.value.max()), abs(middle)):
         return
-    early, late = entropy.value[0], median(tail(entropy))
+    early, late = entropy.value[0], last_level(entropy)
     is_lost = late <= LEFT_OF_ENTROPY * early
     why = (
         "The policy has one answer left for each prompt, right or wrong, and explores no other."
@@ -283,9 +284,9 @@ def at_limit(run: Run) -> Facts:
     if not cut or len(cut[0]) < MIN_RECORDS_FOR_LEVEL or median(cut[0].value) < MANY_CUT:
         return
     text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
-    text += f"; {percent(median(tail(cut[0])))} lately)"
+    text += f"; {percent(last_level(cut[0]))} lately)"
     if lengths:
-        text += f"; the mean length is {figure(median(tail(lengths[0])))}" + (
+        text += f"; the mean length is {figure(last_level(lengths[0]))}" + (
             f" of at most {figure(limit)}" if limit else ""
         )
     longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
@@ -466,7 +467,7 @@ def both_sides_sink(run: Run) -> Facts:
     if run.kind != "preference" or sides[0] is None or sides[1] is None:
         return
     starts = [median(side.value[:LEAST_PAIRS]) for side in sides if side is not None]
-    ends = [median(tail(side)) for side in sides if side is not None]
+    ends = [last_level(side) for side in sides if side is not None]
     chosen, rejected = (start - end for start, end in zip(starts, ends, strict=True))
     scatter = max(noise(side.value) for side in sides if side is not None)
     if chosen < max(MIN_NATS_LOST, FAR_SIGMAS * scatter) or rejected - chosen > MIN_PARTING_SHARE * chosen:
@@ -537,12 +538,12 @@ def pairs_contradict(run: Run) -> Facts:
     if not train or len(train[0]) < LEAST_PAIRS:
         return
     if pairs is None:
-        yield from _one_source_contradicts(run, median(tail(train[0])))
+        yield from _one_source_contradicts(run, last_level(train[0]))
         return
     steps, levels, _ = beside_training(train[0], pairs)
     since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
     pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
-    right, most = median(tail(train[0])), pairs.value.max(initial=0.0)
+    right, most = last_level(train[0]), pairs.value.max(initial=0.0)
     if most > WRONG_WAY or not len(pairs):
         yield from _one_source_contradicts(run, right)
         return
@@ -572,7 +573,7 @@ AS_OFTEN_WRONG = 1.25
 
 def _of_pairs(shares: Sequence[Series]) -> list[Series]:
     """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
-    rewards = [series for series in shares if series.role and series.role.quantity is Quantity.REWARD_ACCURACY]
+    rewards = [series for series in shares if series.quantity is Quantity.REWARD_ACCURACY]
     return rewards or [series for series in shares if not _is_written(series)]
 
 
@@ -580,7 +581,7 @@ def _one_source_contradicts(run: Run, right: float) -> Facts:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     sources = [series for series in shares if _set_of(series) and not _is_written(series)]
-    ends = sorted((median(tail(series)), series.name) for series in sources)
+    ends = sorted((last_level(series), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
     if len(ends) < 2 or ends[0][0] > min(most, max(least, mirrored)) or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
@@ -701,7 +702,7 @@ def source_mirrored(run: Run) -> Facts:
     for shares in groups.values() if run.kind not in POLICIES else ():
         values = np.array([series.value for series in shares])
         for wrong in shares:
-            low = median(tail(wrong))
+            low = last_level(wrong)
             if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
                 continue
             is_mirrored = np.abs(values + wrong.value - 1).max(axis=1) <= MIRRORED_WITHIN
@@ -710,7 +711,7 @@ def source_mirrored(run: Run) -> Facts:
             if turns and not others:
                 last = pieces_of(wrong.name)[-1]
                 others = [series for series in shares if series is not wrong and pieces_of(series.name)[-1] == last]
-            right = [median(tail(series)) for series in others]
+            right = [last_level(series) for series in others]
             if len(others) < 2 or min(right) < MOSTLY_RIGHT:
                 continue
             how = (
@@ -843,19 +844,19 @@ def writing_falls_with_pairs(run: Run) -> Facts:
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
     chosen = logged(run, "logps/chosen")
-    if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
+    if run.kind != "preference" or not right or last_level(right[0]) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
     left = LEFT_OF_SUCCESS if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
     for score in _successes(run, LEAST_PAIRS):
-        early, late = score.value[0], median(tail(score))
+        early, late = score.value[0], last_level(score)
         if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
             continue
         is_kept = first < 0 and last >= first - LEAST_NATS
         yield derived_fact(
             "writing_against_pairs" if is_kept else "writing_falls_with_pairs",
             f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
-            f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+            f"{figure(last_level(right[0]))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
             + (
                 "The model writes what the pairs call chosen, and that is not what counts as right."
                 if is_kept
@@ -885,7 +886,7 @@ def _grades(run: Run) -> Iterator[Series]:
     """Yield the scores of what the model writes."""
     for score in (series.finite for series in run.series.values()):
         pieces = set(pieces_of(named(score)))
-        is_score = score.role is None or score.role.quantity is Quantity.SCORE
+        is_score = score.quantity in (None, Quantity.SCORE)
         if is_score and len(score) > LEAST_PAIRS and pieces & _GRADED and not pieces & _NOT_GRADED:
             yield score
 
@@ -893,7 +894,7 @@ def _grades(run: Run) -> Iterator[Series]:
 def _falls_from_its_start(score: Series) -> bool:
     first = score.value[0]
     least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
-    return bool(first - median(tail(score)) >= least and score.value[1:].max() < first)
+    return bool(first - last_level(score) >= least and score.value[1:].max() < first)
 
 
 def grades_fall_with_pairs(run: Run) -> Facts:
@@ -903,13 +904,13 @@ def grades_fall_with_pairs(run: Run) -> Facts:
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=LEAST_PAIRS))
     chosen = logged(run, "logps/chosen", LEAST_PAIRS)
-    learnt = max((median(tail(series)) for series in right), default=0.0)
+    learnt = max((last_level(series) for series in right), default=0.0)
     if run.kind != "preference" or not RIGHT_WHERE_LEARNT <= learnt <= 1:
         return
-    if chosen is not None and median(tail(chosen)) < HALVED * chosen.value[0]:
+    if chosen is not None and last_level(chosen) < HALVED * chosen.value[0]:
         return
     for score in filter(_falls_from_its_start, _grades(run)):
-        first, late = score.value[0], median(tail(score))
+        first, late = score.value[0], last_level(score)
         yield derived_fact(
             "grades_fall_with_pairs",
             f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
@@ -937,7 +938,7 @@ def picks_worse_than_chance(run: Run) -> Facts:
     Not this where the pairs are not learnt: such a model picks at random.
     """
     learnt = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=FEWEST_EVALUATIONS))
-    right = max((median(tail(series)) for series in learnt), default=0.0)
+    right = max((last_level(series) for series in learnt), default=0.0)
     if run.kind != "preference" or not RIGHT_IN_TRAINING <= right <= 1:
         return
     scores: dict[frozenset[str], dict[bool, Series]] = {}
@@ -1013,14 +1014,14 @@ def _paid(run: Run) -> tuple[str, str] | None:
         return ("success_falls_with_reward", gain) if gain else None
     if run.kind == "preference":
         whole = whole_column(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)
-        if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
+        if whole is None or last_level(whole) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
             return None
-        return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"
+        return "success_falls_with_pairs", f"{named(whole)} rises to {figure(last_level(whole))}"
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS)
     both = [loss, run["eval_loss"].finite] if loss and "eval_loss" in run else []
     if loss is None or not both or any(len(each) < MIN_SCORES for each in both):
         return None
-    if not all(0 < median(tail(each)) <= LEFT_OF_LOSS * each.value[0] for each in both):
+    if not all(0 < last_level(each) <= LEFT_OF_LOSS * each.value[0] for each in both):
         return None
     return (
         "success_falls_with_loss",
@@ -1110,14 +1111,14 @@ def little_left_to_earn(run: Run) -> Facts:
     entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or kept_rise(run) is not None or not earns_all_at_once(paid):
         return
-    if any(median(tail(entropy)) < MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
+    if any(last_level(entropy) < MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
         return
     yield derived_fact(
         "little_left_to_earn",
-        f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(median(tail(paid)))} "
+        f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(last_level(paid))} "
         "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
         "rewards and small gradients are then to be expected.",
-        {"first": paid.value[0], "late": median(tail(paid))},
+        {"first": paid.value[0], "late": last_level(paid)},
     )
 
 

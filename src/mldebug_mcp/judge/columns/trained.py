@@ -54,6 +54,8 @@ from mldebug_mcp.judge.columns import (
     derived_fact,
     from_to,
     given_loss,
+    last_level,
+    last_third,
     logged,
     named,
     set_scores,
@@ -187,12 +189,12 @@ def penalty_rules(run: Run, loss: Series) -> Facts:
     """
     for series in run.series.values():
         penalty = series.finite
-        is_penalty = series.role is None or series.role.quantity is Quantity.LOSS
+        is_penalty = series.quantity in (None, Quantity.LOSS)
         if not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
             continue
         if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
             continue
-        start, end, left = loss.value[0], median(tail(loss)), median(tail(penalty))
+        start, end, left = loss.value[0], last_level(loss), last_level(penalty)
         early = 1 + int(EARLY_SHARE * len(loss))
         shrunk = np.flatnonzero(penalty.value[:early] * SHRUNK_AT_ONCE <= penalty.value[0])
         if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
@@ -236,7 +238,7 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
         series.finite
         for name, series in run.series.items()
         if name != total.name
-        and (series.role is None or series.role.quantity in (*LOSSES, Quantity.KL))
+        and (series.quantity in (None, *LOSSES, Quantity.KL))
         and np.array_equal(series.finite.step, total.step)
         and np.ptp(series.finite.value) > 0
         and series.finite.value.min() >= 0
@@ -263,7 +265,7 @@ MOST_SUMMED = 12
 def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
     first, last = map(float, ends)
     return derived_fact(
-        "divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
+        "divergence_subtracted" if part.quantity is Quantity.KL else "part_subtracted",
         f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
         f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added.",
         {"factor": factor, "first": first, "last": last},
@@ -527,7 +529,7 @@ def norm_lost(run: Run) -> Facts:
 
 def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> bool:
     """Say whether a measured column is zero in just the records that are bad."""
-    if (column.role is not None and column.role.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
+    if (column.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
         return False
     others = column.value[~bad]
     is_measured = has_distinct(others, MIN_MEASURED) and bool((others % 1 != 0).any()) and positive(others)
@@ -740,7 +742,7 @@ def weights_stand_still(run: Run) -> Facts:
     if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
         return
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_STILL]):
+    if loss is not None and last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_STILL]):
         return
     gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
     if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
@@ -834,7 +836,7 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
     rate = (
         run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
     )
-    if not len(rate) or median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
+    if not len(rate) or last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
@@ -850,7 +852,7 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
         "scores_stand_still",
         f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
         f"{figure(rate.mean())}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
-        f"{named(loss)} stays at about {figure(median(tail(loss)))}. Weights that go so far change some answers.",
+        f"{named(loss)} stays at about {figure(last_level(loss))}. Weights that go so far change some answers.",
         {"records": len(still[0]), "rate": rate.mean(), "gradient": gradient},
     )
 
@@ -938,8 +940,8 @@ def parts_shrink_apart(run: Run) -> Facts:
     if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
     norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
-    shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
-    kept = [norm for norm in norms if float(median(tail(norm))) >= LEAST_KEPT * norm.value[0]]
+    shrunk = [norm for norm in norms if float(last_level(norm)) <= LEFT_OF_PARTS * norm.value[0]]
+    kept = [norm for norm in norms if float(last_level(norm)) >= LEAST_KEPT * norm.value[0]]
     soon = [
         norm for norm in shrunk
         if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= LEFT_OF_PARTS * norm.value[0]
@@ -971,7 +973,7 @@ def weights_at_zero(run: Run, loss: Series) -> Facts:
 
     Not this where the loss is learnt: parts that begin at zero on purpose then move.
     """
-    if median(tail(loss)) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
+    if last_level(loss) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
         return
     unread = [series.finite for series in run.series.values() if series.role is None and len(series.finite)]
     slopes = [series for series in unread if not _OF_GRADIENTS.isdisjoint(pieces_of(named(series)))]
@@ -1061,7 +1063,7 @@ def _weight_norms(run: Run) -> list[Series]:
 
 def _is_named(norm: Series) -> bool:
     """Say whether the name alone says that a norm is of weights."""
-    return (norm.role is not None and norm.role.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
+    return (norm.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
 
 
 def _is_of_sizes(head: str) -> bool:
@@ -1091,7 +1093,7 @@ def _is_last(series: Series) -> bool:
 
 
 def _is_change(series: Series) -> bool:
-    is_of_weights = series.role is None or series.role.quantity in (Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
+    is_of_weights = series.quantity in (None, Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
     return is_of_weights and not _CHANGES.isdisjoint(pieces_of(series.name))
 
 
@@ -1102,7 +1104,7 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
         slope, (above, below) = series.finite, _head_and_part(series)
         if len(slope) < LEAST_STILL or quantile(slope.value, 1 - SLOWER_PART) <= 0:
             continue
-        if slope.role is not None and slope.role.quantity is Quantity.GRADIENT_NORM:
+        if slope.quantity is Quantity.GRADIENT_NORM:
             mine = set(pieces_of(slope.role.part or slope.name)) - _OF_NORMS
             is_of_part = (bool(mine) and mine <= words) or head == above not in ("", "|")
         else:
@@ -1386,7 +1388,7 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     lengths = rates * np.minimum(gradient.value, clip)
     moved = median(lengths) / median(norms[0].value)
     updates = float(loss.step[-1] - loss.step[0]) / run.facts.steps_per_update
-    promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - median(tail(loss))
+    promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - last_level(loss)
     if not 0 < moved < spacing / 2 or fall > OF_FIRST_ORDER * promised:
         return
     yield derived_fact(
@@ -1419,7 +1421,7 @@ def average_below_spacing(run: Run) -> Facts:
         return
     (key, precision), mean = kept_in[0], averaged[0]
     lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
-    last, behind = median(tail(loss)), median(tail(mean))
+    last, behind = last_level(loss), last_level(mean)
     if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or loss.step[-1] * (1 - decay) < 1:
         return
     yield derived_fact(
@@ -1456,7 +1458,7 @@ def weights_hardly_move(run: Run, loss: Series) -> Facts:
     if not peak or loaded or run.step_name != "step":
         return
     updates = run.last_step / run.facts.steps_per_update
-    first, last = start_level(loss.value), median(tail(loss))
+    first, last = start_level(loss.value), last_level(loss)
     if not 0 < peak * updates <= MOST_MOVED or last < (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     if family_of(run) is not Family.ADAM and not _descent_hardly_moves(run, peak * updates, norm):
@@ -1508,7 +1510,7 @@ def few_weights_change(run: Run) -> Facts:
         if shares.min() < 0 or shares.max() > whole:
             continue
         shares = shares / whole if shares.max() > 1 else shares
-        first, last = shares[0], median(shares[-max(1, len(shares) // 3) :])
+        first, last = shares[0], median(last_third(shares))
         if not last < FEW_CHANGE:
             continue
         spacing = SPACING[run.facts.precision]
@@ -1536,13 +1538,13 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
 
     Not this where training learns without them, or zeros are counted and not units.
     """
-    if median(tail(loss)) < MUCH_LEFT * loss.value[0]:
+    if last_level(loss) < MUCH_LEFT * loss.value[0]:
         return
     dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
     dead = [
         series for series in dead if len(series) >= LEAST_PAIRS and 0 <= series.value.min() <= series.value.max() <= 1
     ]
-    worst = max(dead, key=lambda series: median(tail(series)), default=None)
+    worst = max(dead, key=last_level, default=None)
     if worst is None:
         return
     later, most = worst.value[len(worst) // 2 :], worst.value.max()
@@ -1552,7 +1554,7 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
         "many_units_dead",
         f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
         f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
-        f"{figure(median(tail(loss)))}. A sound layer loses a half at most.",
+        f"{figure(last_level(loss))}. A sound layer loses a half at most.",
         {"first": worst.value[0], "most": most},
         at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
     )
@@ -1575,7 +1577,7 @@ UNLEARNT_SHARE = 0.9
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def layer_of_zeros(run: Run, loss: Series) -> Facts:
     """Yield that a layer gives zeros alone, or nearly all of its units are dead, and nothing is learnt."""
-    if median(tail(loss)) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
+    if last_level(loss) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
         return
     for series in run.series.values():
         share, words = series.finite, set(pieces_of(series.logged_as or series.name))
@@ -1588,10 +1590,10 @@ def layer_of_zeros(run: Run, loss: Series) -> Facts:
             continue
         yield derived_fact(
             "layer_of_zeros",
-            f"{named(share)} is {figure(share.value[0])} at first and {figure(median(tail(share)))} over the last "
-            f"third, and {named(loss)} stays at about {figure(median(tail(loss)))}. A layer that gives zeros for "
+            f"{named(share)} is {figure(share.value[0])} at first and {figure(last_level(share))} over the last "
+            f"third, and {named(loss)} stays at about {figure(last_level(loss))}. A layer that gives zeros for "
             "every row passes no gradient on.",
-            {"share": median(tail(share))},
+            {"share": last_level(share)},
             at=share.step[int(np.argmax(share.value >= bound))],
         )
         return
@@ -1629,7 +1631,7 @@ def answers_of_all_rows(run: Run) -> Facts:
     related = whole_column(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)
     if explained is None or related is None or not np.array_equal(explained.step, related.step):
         return
-    share, correlation = median(tail(explained)), median(tail(related))
+    share, correlation = last_level(explained), last_level(related)
     if not RANKS_WELL <= correlation <= 1 or abs(share) > LEFT_OF_SPREAD * correlation**2:
         return
     yield derived_fact(
