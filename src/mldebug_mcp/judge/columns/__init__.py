@@ -141,6 +141,37 @@ def last_level(series: Series) -> float:
     return median(tail(series))
 
 
+def learns(series: Series) -> bool:
+    """Say whether a loss falls by what is learnt at least."""
+    return last_level(series) < (1 - MIN_LEARNING_FALL_SHARE) * float(series.value[0])
+
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+def by_key(items: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return together what has the same key, in the order in which the keys first come."""
+    lists: dict[Key, list[Item]] = {}
+    for key, item in items:
+        lists.setdefault(key, []).append(item)
+    return lists
+
+
+def called(
+    run: Run, *words: Collection[str], but: Collection[str] = (), least: int = 1, any_quantity: bool = False
+) -> Iterator[Series]:
+    """Yield the finite values of columns whose name has a word of each set and none of others.
+
+    They are of no known quantity, unless any is asked for.
+    """
+    for series in run.series.values():
+        if (any_quantity or series.role is None) and len(series.finite) >= least:
+            pieces = set(pieces_of(series.logged_as or series.name))
+            if pieces.isdisjoint(but) and not any(map(pieces.isdisjoint, words)):
+                yield series.finite
+
+
 def from_to(values: Floats) -> str:
     """Return the range of values, or the one value that all are."""
     low, high = figure(values.min()), figure(values.max())

@@ -47,15 +47,16 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    called,
     columns_of,
     derived_fact,
     from_to,
     given_loss,
     given_losses,
     last_level,
+    last_third,
     logged,
     named,
-    tail,
     training_loss,
     whole_column,
     whole_columns,
@@ -620,32 +621,23 @@ def growing(run: Run, loss: Series) -> Facts:
     Where the loss scatters far more from record to record than the norm, the norm is not of the rows of each record
     alone. Then it may grow less, and the loss may rise: sums of gradients are steps that are too long.
     """
-    began, ends = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:])
-    for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
-        if series.role is None or not series.role.is_whole:
-            continue
-        ordered = monotone(sample(series.value))
+    began, ends, of_loss = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:]), _scatters(loss)
+    for series in whole_columns(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
+        ordered, scatter = monotone(sample(series.value)), _scatters(series)
         tenth = max(LEAST_PAIRS, len(series) // 10)
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
-        scatter, of_loss = _scatters(series), _scatters(loss)
         adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
         grows = last >= (SUM_GROWS if adds_up else MIN_GROWTH_RATIO) * first > 0
         if ordered < MIN_STEP_CORRELATION or not grows or (ends > began and not adds_up):
             continue
-        line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
-        explained = 1 - float(np.var(series.value - line) / np.var(series.value))
-        how = "in a straight line" if explained >= MIN_LINE_VARIANCE_SHARE else "nearly without a break"
-        alike = (
-            f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
-            if adds_up
-            else ""
-        )
+        how = "in a straight line" if _in_a_line(series.step, series.value) else "nearly without a break"
+        alike = f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
         yield derived_fact(
             "norm_adds_up" if adds_up else "norm_grows",
             f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
             f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
-            f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
-            " from step to step grows.",
+            f"{alike if adds_up else ''} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum "
+            "that is carried from step to step grows.",
             {"from": first, "to": last, "order": ordered},
         )
 
@@ -661,26 +653,26 @@ _ADDS_UP = frozenset(
 
 def column_runs_off(run: Run) -> Facts:
     """Yield a column of no known quantity that grows a thousandfold and stays there: no count, and no straight line."""
-    for name, series in run.series.items():
-        column = series.finite
+    for column in called(run, but=_ADDS_UP, least=MIN_RECORDS_FOR_LEVEL):
         value = np.abs(column.value)
-        if series.role is not None or len(value) < MIN_RECORDS_FOR_LEVEL or _ADDS_UP & set(pieces_of(name)):
+        far = RUNS_OFF_TIMES * max(float(value[0]), 1.0)
+        if last_third(value).min() < far or not (column.value % 1 != 0).any() or _in_a_line(column.step, value):
             continue
-        first, last = float(value[0]), tail(column)
-        if np.abs(last).min() < RUNS_OFF_TIMES * max(first, 1.0) or not (column.value % 1 != 0).any():
-            continue
-        line = np.polyval(np.polyfit(column.step, value, 1), column.step)
-        if 1 - float(np.var(value - line) / np.var(value)) >= MIN_LINE_VARIANCE_SHARE:
-            continue
-        jumps = np.flatnonzero(value >= RUNS_OFF_TIMES * max(first, 1.0))
+        at = int(np.argmax(value >= far))
         yield derived_fact(
             "column_runs_off",
-            f"{named(series)} is {figure(column.value[0])} in its first record, {figure(column.value[jumps[0]])} at "
-            f"{run.place(column.step[jumps[0]])} and {figure(column.value[-1])} at the end. What is measured keeps "
+            f"{named(column)} is {figure(column.value[0])} in its first record, {figure(column.value[at])} at "
+            f"{run.place(column.step[at])} and {figure(column.value[-1])} at the end. What is measured keeps "
             "its size within a few times, unless something runs away.",
             {"first": column.value[0], "last": column.value[-1]},
-            at=column.step[jumps[0]],
+            at=column.step[at],
         )
+
+
+def _in_a_line(step: Floats, value: Floats) -> bool:
+    """Say whether a curve goes in a straight line."""
+    line = np.polyval(np.polyfit(step, value, 1), step)
+    return bool(1 - np.var(value - line) / np.var(value) >= MIN_LINE_VARIANCE_SHARE)
 
 
 _OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
@@ -700,11 +692,9 @@ def gradients_alike(run: Run, loss: Series) -> Facts:
     """
     if run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
         return
-    for name, series in run.series.items():
-        words = set(pieces_of(series.logged_as or name))
-        is_named = words & _OF_GRADIENTS and words & _COSINES and words & _BEFORE and not words & _OF_AVERAGES
-        angle = series.finite
-        if not is_named or len(angle) < MIN_RECORDS_FOR_LEVEL or median(angle.value) < ALIKE_GRADIENTS:
+    words = (_OF_GRADIENTS, _COSINES, _BEFORE)
+    for angle in called(run, *words, but=_OF_AVERAGES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        if median(angle.value) < ALIKE_GRADIENTS:
             continue
         yield derived_fact(
             "gradients_alike",
@@ -772,25 +762,19 @@ def input_far_off(run: Run) -> Facts:
         series.finite for name, series in run.series.items()
         if len(series.finite) >= MIN_RECORDS_FOR_LEVEL and not set(pieces_of(name)) & _OF_INPUTS
     ]  # fmt: skip
-    for name, series in run.series.items():
-        words, extreme = set(pieces_of(series.logged_as or name)), series.finite
-        if not words & _OF_INPUTS or not words & _EXTREMES or len(extreme) < MIN_RECORDS_FOR_LEVEL:
-            continue
+    for extreme in called(run, _OF_INPUTS, _EXTREMES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
         size = np.abs(extreme.value)
         at = int(np.argmax(size))
-        others = np.delete(size, at)
-        if others.min() <= 0 or size[at] < TIMES_ALL_OTHERS * others.max():
+        step, others = extreme.step[at], np.delete(size, at)
+        moved = next((result for result in results if _is_extreme_at(result, step)), None)
+        if others.min() <= 0 or size[at] < TIMES_ALL_OTHERS * others.max() or moved is None:
             continue
-        step = extreme.step[at]
-        moved = [result for result in results if _is_extreme_at(result, step)]
-        if not moved:
-            continue
-        result = moved[0].value[moved[0].step == step]
+        result = moved.value[moved.step == step]
         yield derived_fact(
             "input_far_off",
             f"{named(extreme)} is {figure(size[at])} at {run.place(step)} and {figure(others.max())} "
-            f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(result[0])} "
-            f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others.",
+            f"at the most in all other {len(others)} records; {named(moved)} is {figure(result[0])} "
+            f"there, and about {figure(median(moved.value))} else. Rows of that record are unlike all others.",
             {"size": size[at], "others": others.max()},
             at=step,
         )
@@ -1102,8 +1086,8 @@ def _grows(course: Floats) -> bool:
 
 def _amounts_grow(run: Run) -> bool:
     """Say whether a column of an amount grows over the run: of tokens, of rows, of a length."""
-    amounts = (series.finite for name, series in run.series.items() if not _AMOUNT_WORDS.isdisjoint(pieces_of(name)))
-    courses = (_block_medians(series.value) for series in amounts if len(series) >= TIME_BLOCKS)
+    amounts = called(run, _AMOUNT_WORDS, least=TIME_BLOCKS, any_quantity=True)
+    courses = (_block_medians(series.value) for series in amounts)
     return any(course[-1] > SUM_GROWS * course[0] and monotone(course) >= MIN_STEP_CORRELATION for course in courses)
 
 

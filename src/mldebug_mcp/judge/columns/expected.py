@@ -7,7 +7,7 @@ The words are those of the name in lower case, joined by `_`, without those of t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -22,9 +22,11 @@ from mldebug_mcp.core.text import figure, some_of
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     MIN_RECORDS_FOR_LEVEL,
+    NOT_BY_LOSS,
     POLICIES,
     Facts,
     Losses,
+    by_key,
     columns_of,
     derived_fact,
     from_to,
@@ -34,6 +36,7 @@ from mldebug_mcp.judge.columns import (
     named,
     tail,
     whole_column,
+    whole_columns,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -428,36 +431,40 @@ def predictions_off_labels(run: Run) -> Facts:
             )
 
 
-def part_without_gradient(run: Run) -> Facts:
-    """Yield that the gradient norm of a part is exactly 0 in all records, and that of another part is not.
-
-    Not this where a setting says that something is frozen, or trained by adapters.
-    """
-    if any(
-        _FROZEN.search(setting.key) and setting.value not in (False, 0, "", "none") for setting in run.settings.values()
-    ):
-        return
-    norms = [
-        norm
-        for norm in columns_of(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
-        if norm.role is not None and not norm.role.is_whole
-    ]
-    without = [norm for norm in norms if not norm.value.any()]
-    live = [norm for norm in norms if norm.value.all()]
-    if without and live:
+def _silent(parts: Sequence[Series], fact: str, counted_as: str, why: str) -> Facts:
+    """Yield that some parts of a list are exactly 0 in all records, where another one never is."""
+    silent, live = [part for part in parts if not part.value.any()], [part for part in parts if part.value.all()]
+    if silent and live:
         yield derived_fact(
-            "part_without_gradient",
-            f"{some_of([named(norm) for norm in without])} {'is' if len(without) == 1 else 'are'} exactly 0 in all "
-            f"{len(without[0])} records, where {named(live[0])} is {from_to(live[0].value)}. No gradient gets there: "
-            "frozen, detached, or not part of what the loss depends on.",
-            {"parts": len(without)},
-            at=without[0].step[0],
+            fact,
+            f"{some_of([named(part) for part in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in all "
+            f"{len(silent[0])} records, where {named(live[0])} is {from_to(live[0].value)}. {why}",
+            {counted_as: len(silent)},
+            at=silent[0].step[0],
         )
 
 
 _FROZEN = regex(
     r"(?i)freez|frozen|lora|adapter|peft|linear_?prob", needs=("freez", "frozen", "lora", "adapter", "peft", "prob")
 )
+
+
+def part_without_gradient(run: Run) -> Facts:
+    """Yield that the gradient norm of a part is exactly 0 in all records, and that of another part is not.
+
+    Not this where a setting says that something is frozen, or trained by adapters.
+    """
+    settings = run.settings.values()
+    if not any(_FROZEN.search(each.key) and each.value not in (False, 0, "", "none") for each in settings):
+        norms = columns_of(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+        yield from _silent(
+            [norm for norm in norms if norm.role is not None and not norm.role.is_whole],
+            "part_without_gradient",
+            "parts",
+            "No gradient gets there: frozen, detached, or not part of what the loss depends on.",
+        )
+
+
 _OF_ACTIVATIONS = frozenset(
     {"act", "acts", "activation", "activations", "hidden", "output", "out", "feature", "features"}
 )
@@ -504,25 +511,16 @@ _OF_SILENCE = frozenset(
 
 def layer_gives_nothing(run: Run) -> Facts:
     """Yield that what one layer gives is exactly 0 in all records, where another layer of the same list gives some."""
-    lists: dict[str, dict[str, Series]] = {}
-    for name, column in run.series.items():
-        series = column.finite
-        head, _, own = name.rpartition("/")
-        words = set(pieces_of(head))
+    lists = by_key((name.rpartition("/")[0], series) for name, series in run.series.items())
+    for head, columns in lists.items():
+        words, layers = set(pieces_of(head)), [column.finite for column in columns]
         is_of_layers = words & _OF_FIRING or (words & _OF_ACTIVATIONS and words & (_OF_SIZE | {"mean", "frac"}))
-        if is_of_layers and not words & _OF_SILENCE and len(series) >= MIN_RECORDS_FOR_LEVEL:
-            lists.setdefault(head, {})[own] = series
-    for layers in lists.values():
-        silent = [series for series in layers.values() if not series.value.any()]
-        firing = [series for series in layers.values() if series.value.all()]
-        if silent and firing:
-            yield derived_fact(
+        if is_of_layers and not words & _OF_SILENCE:
+            yield from _silent(
+                [layer for layer in layers if len(layer) >= MIN_RECORDS_FOR_LEVEL],
                 "layer_gives_nothing",
-                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in "
-                f"all {len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of "
-                "that layer fires for any row, so that no gradient gets through it.",
-                {"layers": len(silent)},
-                at=silent[0].step[0],
+                "layers",
+                "No unit of that layer fires for any row, so that no gradient gets through it.",
             )
 
 
@@ -584,30 +582,26 @@ def score_worsens(run: Run) -> Facts:
     Not this where the loss of evaluation rises too, which says that rows are learnt by heart.
     """
     losses = [run[name].finite for name in ("loss", "eval_loss") if name in run]
-    if run.kind in (*POLICIES, "preference") or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
+    if run.kind in NOT_BY_LOSS or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
         return
     if any(last_level(loss) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
         return
-    for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER), least=MIN_EVALUATIONS):
+    for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK}, least=MIN_EVALUATIONS):
         role = series.role
-        if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES) or role.quantity is Quantity.RANK:
+        if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES):
             continue
         if not _NEGATIVE.isdisjoint(pieces_of(named(series))):
             continue  # a bound that is negated is better the lower it is
-        better = series.value if role.quantity.higher_is_better else -series.value
-        first, late = better[: len(better) // 3], tail(series)
-        end = late if role.quantity.higher_is_better else -late
-        if end.max() < first.min() and abs(median(late) - median(series.value[: len(first)])) > WORSE_BY * abs(
-            median(series.value[: len(first)])
-        ):
+        first, way = series.value[: len(series) // 3], 1 if role.quantity.higher_is_better else -1
+        level, moved = median(first), abs(last_level(series) - median(first))
+        if (way * tail(series)).max() < (way * first).min() and moved > WORSE_BY * abs(level):
+            falls = " and ".join(
+                f"{named(loss)} falls from {figure(loss.value[0])} to {figure(loss.value[-1])}" for loss in losses
+            )
             yield derived_fact(
                 "score_worsens",
                 f"{named(series)} goes from {figure(series.value[0])} to {figure(series.value[-1])}, which is worse, "
-                "while "
-                + " and ".join(
-                    f"{named(loss)} falls from {figure(loss.value[0])} to {figure(loss.value[-1])}" for loss in losses
-                )
-                + ". What is scored there is not what training gets better at.",
+                f"while {falls}. What is scored there is not what training gets better at.",
                 {"first": series.value[0], "last": series.value[-1]},
                 at=series.step[len(first)],
             )
@@ -646,25 +640,25 @@ def sets_score_apart(run: Run) -> Facts:
     Not this where one of them is a class, a layer or a moving average, or both are as good as a guess.
     """
     for quantity in _OF_ONE_SCORE:
-        found = [
-            series for series in columns_of(run, quantity, phase="eval", least=LEAST_PAIRS)
-            if series.role is not None and series.role.is_whole and _MOVING.isdisjoint(pieces_of(named(series)))
-        ]  # fmt: skip
+        scores = whole_columns(run, quantity, phase="eval", least=LEAST_PAIRS)
+        found = [_as_shares(score) for score in scores if _MOVING.isdisjoint(pieces_of(named(score)))]
         for one, other in combinations(found, 2):
-            steps, first, second = at_common_steps(
-                *(replace(series, value=as_shares(series.value)) for series in (one, other))
-            )
-            late = slice(-max(1, len(steps) // 3), None)
-            if len(steps) < LEAST_PAIRS or np.abs(first[late] - second[late]).min() < SETS_APART:
+            steps, first, second = at_common_steps(one, other)
+            apart = np.abs(last_third(first) - last_third(second))
+            if len(steps) < LEAST_PAIRS or apart.min() < SETS_APART:
                 continue
             yield derived_fact(
                 "sets_score_apart",
                 f"{named(one)} is {figure(first[-1])} and {named(other)} {figure(second[-1])} at the last one, "
-                f"and they are {figure(np.abs(first[late] - second[late]).min())} or more apart over the last third. "
+                f"and they are {figure(apart.min())} or more apart over the last third. "
                 "Either rows of the better set are in the training data, or the other set is of another kind.",
                 {"one": first[-1], "other": second[-1]},
-                at=float(steps[late][0]),
+                at=float(last_third(steps)[0]),
             )
+
+
+def _as_shares(score: Series) -> Series:
+    return replace(score, value=as_shares(score.value))
 
 
 _MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
@@ -685,21 +679,21 @@ def sides_disagree(run: Run) -> Facts:
     """
     if run.kind in POLICIES or not {"loss", "eval_loss"} <= run.series.keys() or mixes_labels(run):
         return
-    losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)[1:]
-    for train, evaluation in _scores_of_both(run):
+    _, *losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)
+    if len(losses[0]) < LEAST_PAIRS or not (low := median(last_third(losses[1]))) > 0:
+        return
+    high = median(last_third(losses[0]))
+    for train, evaluation in _scores_of_both(run) if low <= BETTER_BY_LOSS * high else ():
         steps, ours, theirs = at_common_steps(train, evaluation)
-        late = slice(-max(1, len(steps) // 3), None)
-        if len(steps) < LEAST_PAIRS or len(losses[0]) < LEAST_PAIRS or np.ptp(ours) == 0:
-            continue
-        low, high = (median(last_third(loss)) for loss in (losses[1], losses[0]))
-        if not 0 < low <= BETTER_BY_LOSS * high or (ours[late] - theirs[late]).min() < SETS_APART:
+        ours, theirs, is_still = last_third(ours), last_third(theirs), len(steps) < LEAST_PAIRS or np.ptp(ours) == 0
+        if is_still or (ours - theirs).min() < SETS_APART:
             continue
         yield derived_fact(
             "sides_disagree",
-            f"{named(evaluation)} is {from_to(theirs[late])} over the last third where {named(train)} is "
-            f"{from_to(ours[late])}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
+            f"{named(evaluation)} is {from_to(theirs)} over the last third where {named(train)} is "
+            f"{from_to(ours)}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
             f"{figure(high)}. Rows of one scale cannot be both: evaluation gets its rows on another scale.",
-            {"train": median(ours[late]), "eval": median(theirs[late])},
+            {"train": median(ours), "eval": median(theirs)},
             at=float(steps[0]),
         )
 
@@ -720,27 +714,27 @@ def part_never_learns(run: Run) -> Facts:
 
     Not this where the parts begin on different levels, as terms of one loss do.
     """
-    lists: dict[str, list[Series]] = {}
-    for series in columns_of(run, Quantity.LOSS, phase="train", least=MIN_RECORDS_FOR_LEVEL):
-        if series.role is not None and series.role.part and series.value.min() > 0:
-            lists.setdefault(_LAST_WORDS.sub("", series.name), []).append(series)
+    lists = by_key(
+        (_LAST_WORDS.sub("", series.name), series)
+        for series in columns_of(run, Quantity.LOSS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+        if series.role is not None and series.role.part and series.value.min() > 0
+    )
     for parts in lists.values():
         first = [median(part.value[: max(1, len(part) // 20)]) for part in parts]
-        if max(first) > ALIKE_AT_FIRST * min(first):
+        left = {part.name: last_level(part) / level for part, level in zip(parts, first, strict=True)}
+        still = [part for part in parts if LEARNS_NOTHING <= left[part.name] <= 1 / LEARNS_NOTHING]
+        fallen = [part for part in parts if left[part.name] <= LEFT_OF_LOSS]
+        if max(first) > ALIKE_AT_FIRST * min(first) or len(still) != 1 or not 0 < len(fallen) == len(parts) - 1:
             continue
-        left = [last_level(part) / level for part, level in zip(parts, first, strict=True)]
-        still = [part for part, share in zip(parts, left, strict=True) if LEARNS_NOTHING <= share <= 1 / LEARNS_NOTHING]
-        fallen = [part for part, share in zip(parts, left, strict=True) if share <= LEFT_OF_LOSS]
-        if len(still) == 1 and len(fallen) == len(parts) - 1 > 0:
-            (part,) = still
-            yield derived_fact(
-                "part_never_learns",
-                f"{named(part)} is {figure(part.value[0])} at first and {figure(last_level(part))} over the last "
-                f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
-                f"{from_to(np.array([last_level(each) for each in fallen]))}. Nothing is learnt of this part.",
-                {"first": part.value[0], "late": last_level(part)},
-                at=part.step[0],
-            )
+        (part,) = still
+        yield derived_fact(
+            "part_never_learns",
+            f"{named(part)} is {figure(part.value[0])} at first and {figure(last_level(part))} over the last "
+            f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
+            f"{from_to(np.array([last_level(each) for each in fallen]))}. Nothing is learnt of this part.",
+            {"first": part.value[0], "late": last_level(part)},
+            at=part.step[0],
+        )
 
 
 _LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
@@ -759,12 +753,13 @@ HARDER_AT_END = 4.0
 def loss_by_noise_backwards(run: Run) -> Facts:
     """Yield that a denoiser is to foresee the noise, and its loss rises from the least noise to the most."""
     stated = [setting for setting in run.settings.values() if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
-    lists: dict[str, list[Series]] = {}
-    for series, words in _long(run) if stated else ():
-        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0:
-            lists.setdefault(_NUMBER_AT_END.sub("", words), []).append(series)
+    lists = by_key(
+        (_NUMBER_AT_END.sub("", words), series)
+        for series, words in (_long(run) if stated else ())
+        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0
+    )
     for levels in lists.values():
-        late = [last_level(series) for series in levels]
+        late = list(map(last_level, levels))
         if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
             yield derived_fact(
                 "loss_by_noise_backwards",

@@ -31,18 +31,19 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
-    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
     Facts,
     Losses,
+    called,
     columns_of,
     derived_fact,
     from_to,
     given_loss,
     given_losses,
     last_level,
+    learns,
     logged,
     named,
     tail,
@@ -951,22 +952,18 @@ NONE_END = 0.1
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def answers_no_longer_end(run: Run, loss: Series) -> Facts:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
-    if last_level(loss) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
-        return
-    for name, series in run.series.items():
-        if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
-            continue
-        shares = as_shares(series.finite.value)
+    for ended in called(run, _ENDS_BY_ITSELF, least=LEAST_PAIRS) if learns(loss) else ():
+        shares = as_shares(ended.value)
         if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
             continue
         yield derived_fact(
             "answers_no_longer_end",
-            f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
-            f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
+            f"{named(ended)} is {percent(float(shares[0]))} at {run.place(ended.step[0])} and "
+            f"{percent(float(shares[-1]))} at {run.place(ended.step[-1])}, while {named(loss)} falls from "
             f"{figure(loss.value[0])} to {figure(last_level(loss))}. Answers go on to their limit: rows "
             "with the end token that generation waits for would teach to end.",
             {"first": shares[0], "last": shares[-1]},
-            at=series.finite.step[int(np.argmax(shares <= NONE_END))],
+            at=ended.step[int(np.argmax(shares <= NONE_END))],
         )
 
 

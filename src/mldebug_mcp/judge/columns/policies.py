@@ -33,6 +33,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    called,
     columns_of,
     derived_fact,
     from_to,
@@ -167,15 +168,13 @@ def answers_alike(run: Run) -> Facts:
     low, high = paid.value.min(), paid.value.max()
     if high - low <= MIN_REWARD_RANGE_SHARE * max(abs(low), abs(high)):
         return
-    for name, series in run.series.items():
-        if _DIFFERENT.isdisjoint(pieces_of(name)) or len(series.finite) < MIN_RECORDS_FOR_LEVEL:
-            continue
-        shares = as_shares(series.finite.value)
+    for different in called(run, _DIFFERENT, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        shares = as_shares(different.value)
         if not 0 < shares.max() <= MOST_ALIKE:
             continue
         yield derived_fact(
             "answers_alike",
-            f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
+            f"{named(different)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
             f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
             "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
             "their mean.",

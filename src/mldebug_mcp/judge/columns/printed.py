@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.judge.columns import POLICIES, Facts, derived_fact, logged, named
+from mldebug_mcp.judge.columns import (
+    POLICIES,
+    Facts,
+    derived_fact,
+    logged,
+    named,
+)
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.endings import LAST_LINES
 from mldebug_mcp.logs.line_prefixes import without_prefix

@@ -50,6 +50,7 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     Facts,
+    called,
     columns_of,
     derived_fact,
     from_to,
@@ -546,26 +547,38 @@ USUAL_NORMS = 0.9
 """Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
 
 
-def lost_near_zero(run: Run) -> Facts:
-    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew.
+def _lost_for_good(run: Run) -> tuple[Series, int] | None:
+    """Return the loss and its first record that is not finite, where none behind it is."""
+    bad = ~np.isfinite(run["loss"].value) if "loss" in run else np.zeros(0, bool)
+    return (run["loss"], int(np.argmax(bad))) if bad.any() and bad[int(np.argmax(bad)) :].all() else None
 
-    Not this where the last finite loss or gradient norm is larger than usual: something runs away then.
+
+def _lost_as_usual(run: Run, least: int) -> tuple[Series, int, Floats] | None:
+    """Return such a loss, and the gradient norms before, where the last loss and norm before are no larger than usual.
+
+    What runs away is large first.
     """
-    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
-        return
-    loss, first = run["loss"], int(np.argmax(bad))
-    before, norm = loss.value[:first], np.zeros(0)
-    if first < MIN_RECORDS_FOR_LEVEL or not bad[first:].all() or before[-1] > median(before):
-        return
+    loss, first = _lost_for_good(run) or (None, 0)
+    if loss is None or first < max(least, 1) or loss.value[first - 1] > median(loss.value[:first]):
+        return None
+    norm = np.zeros(0)
     if "grad_norm" in run:
         norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
-    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+    return None if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS) else (loss, first, norm)
+
+
+def lost_near_zero(run: Run) -> Facts:
+    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew."""
+    if (lost := _lost_as_usual(run, MIN_RECORDS_FOR_LEVEL)) is None:
         return
+    loss, first, norm = lost
     for column in run.series.values():
         least = column.value[:first]
         if column.role is not None or _OF_THE_LEAST.isdisjoint(pieces_of(column.name)):
             continue
-        if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
+        if not np.array_equal(column.step, loss.step) or not np.array_equal(
+            *map(np.isfinite, (column.value, loss.value))
+        ):
             continue
         start, lowest, end = float(least[0]), least.min(), median(least[-LEAST_PAIRS:])
         if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
@@ -575,8 +588,8 @@ def lost_near_zero(run: Run) -> Facts:
             "lost_near_zero",
             f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
             f"{figure(least[-1])} in the last record before {named(loss)} is lost, {run.place(loss.step[first])}. "
-            f"{named(loss)} is {figure(before[-1])}{gradient} there, as usual. What runs away is large first; the "
-            "root or the logarithm of what crosses zero is lost at once.",
+            f"{named(loss)} is {figure(loss.value[first - 1])}{gradient} there, as usual. What runs away is large "
+            "first; the root or the logarithm of what crosses zero is lost at once.",
             {"start": start, "lowest": lowest},
             at=loss.step[first],
         )
@@ -584,23 +597,17 @@ def lost_near_zero(run: Run) -> Facts:
 
 def lost_at_once(run: Run) -> Facts:
     """Yield that the loss is lost for good behind a record that is as low as any, with a usual gradient norm."""
-    if "loss" not in run or run.kind in NOT_BY_LOSS or not (bad := ~np.isfinite(run["loss"].value)).any():
+    lost = None if run.kind in NOT_BY_LOSS else _lost_as_usual(run, LEAST_PAIRS)
+    if lost is None or (last := lost[0].value[lost[1] - 1]) > lost[0].value[0]:
         return
-    loss, first = run["loss"], int(np.argmax(bad))
-    before, norm = loss.value[:first], np.zeros(0)
-    if first < LEAST_PAIRS or not bad[first:].all() or before[-1] > min(median(before), before[0]):
-        return
-    if "grad_norm" in run:
-        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
-    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
-        return
+    loss, first, norm = lost
     gradient = f", with a {named(run['grad_norm'])} of {figure(norm[-1])}, as usual" if len(norm) else ""
-    usual = figure(median(before))
     yield derived_fact(
         "lost_at_once",
-        f"{named(loss)} is lost for good at {run.place(loss.step[first])}. It is {figure(before[-1])} in the record "
-        f"before{gradient}, where the median of {first} records is {usual}. What runs away is large first.",
-        {"before": before[-1]},
+        f"{named(loss)} is lost for good at {run.place(loss.step[first])}. It is {figure(last)} in the record "
+        f"before{gradient}, where the median of {first} records is {figure(median(loss.value[:first]))}. "
+        "What runs away is large first.",
+        {"before": last},
         at=loss.step[first],
     )
 
@@ -670,11 +677,9 @@ def lost_by_scale(run: Run) -> Facts:
 
     Not this where it did before: a tensor that is never used has no values. One that overflows has an infinite one.
     """
-    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
-        return
-    loss, first = run["loss"], int(np.argmax(bad))
-    for column in run.series.values() if bad[first:].all() else ():
-        if column.role is not None:
+    loss, first = _lost_for_good(run) or (None, 0)
+    for column in run.series.values() if loss is not None else ():
+        if loss is None or column.role is not None:
             continue
         empty = np.flatnonzero(column.value == _of_zeros(column, in_8_bits=run.facts.precision == "fp8"))
         step = column.step[empty[0]] if len(empty) and empty[0] else math.inf
@@ -1538,26 +1543,26 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
 
     Not this where training learns without them, or zeros are counted and not units.
     """
-    if last_level(loss) < MUCH_LEFT * loss.value[0]:
-        return
-    dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
-    dead = [
-        series for series in dead if len(series) >= LEAST_PAIRS and 0 <= series.value.min() <= series.value.max() <= 1
-    ]
+    columns = (series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE)
+    dead = [series for series in columns if len(series) >= LEAST_PAIRS and _are_shares(series)]
     worst = max(dead, key=last_level, default=None)
-    if worst is None:
+    if worst is None or last_level(loss) < MUCH_LEFT * loss.value[0]:
         return
-    later, most = worst.value[len(worst) // 2 :], worst.value.max()
-    if later.min() <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
-        return
-    yield derived_fact(
-        "many_units_dead",
-        f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
-        f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
-        f"{figure(last_level(loss))}. A sound layer loses a half at most.",
-        {"first": worst.value[0], "most": most},
-        at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
-    )
+    most = worst.value.max()
+    is_for_good = worst.value[len(worst) // 2 :].min() > MANY_DEAD and worst.value[-1] == most
+    if is_for_good and most < MIN_DEAD_UNIT_SHARE:
+        yield derived_fact(
+            "many_units_dead",
+            f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
+            f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
+            f"{figure(last_level(loss))}. A sound layer loses a half at most.",
+            {"first": worst.value[0], "most": most},
+            at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
+        )
+
+
+def _are_shares(series: Series) -> bool:
+    return 0 <= series.value.min() <= series.value.max() <= 1
 
 
 _OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
@@ -1579,24 +1584,18 @@ def layer_of_zeros(run: Run, loss: Series) -> Facts:
     """Yield that a layer gives zeros alone, or nearly all of its units are dead, and nothing is learnt."""
     if last_level(loss) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
         return
-    for series in run.series.values():
-        share, words = series.finite, set(pieces_of(series.logged_as or series.name))
-        bound = MIN_DEAD_UNIT_SHARE if words & _OF_DEAD else ALL_SILENT
-        if series.role is not None or not words & (_OF_ZEROS | _OF_DEAD) or words & _NOT_OF_UNITS:
-            continue
-        if len(share) < MIN_RECORDS_FOR_LEVEL or not 0 <= share.value.min() <= share.value.max() <= 1:
-            continue
-        if tail(share).min() < bound:
-            continue
-        yield derived_fact(
-            "layer_of_zeros",
-            f"{named(share)} is {figure(share.value[0])} at first and {figure(last_level(share))} over the last "
-            f"third, and {named(loss)} stays at about {figure(last_level(loss))}. A layer that gives zeros for "
-            "every row passes no gradient on.",
-            {"share": last_level(share)},
-            at=share.step[int(np.argmax(share.value >= bound))],
-        )
-        return
+    for share in called(run, _OF_ZEROS | _OF_DEAD, but=_NOT_OF_UNITS, least=MIN_RECORDS_FOR_LEVEL):
+        of_dead = not _OF_DEAD.isdisjoint(pieces_of(share.logged_as or share.name))
+        bound = MIN_DEAD_UNIT_SHARE if of_dead else ALL_SILENT
+        if _are_shares(share) and tail(share).min() >= bound:
+            yield derived_fact(
+                "layer_of_zeros",
+                f"{named(share)} is {figure(share.value[0])} at first and {figure(last_level(share))} over the last "
+                f"third, and {named(loss)} stays at about {figure(last_level(loss))}. A layer that gives zeros for "
+                "every row passes no gradient on.",
+                {"share": last_level(share)},
+                at=share.step[int(np.argmax(share.value >= bound))],
+            )
 
 
 # Targets of one shape and answers of another: each answer is then held against the targets of all rows.
