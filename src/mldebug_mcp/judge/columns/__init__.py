@@ -30,6 +30,8 @@ LEAST_PAIRS = 3
 """Evaluations that are compared at least. Chosen: two may agree by chance."""
 MIN_LEARNING_FALL_SHARE = 0.3
 """Share by which what learns falls at least. Chosen."""
+HALVED = 0.5
+"""Share of its first level to which comes down what is learnt well, or is lost. Chosen: a half of it is gone."""
 
 
 def derived_fact(

@@ -40,6 +40,7 @@ from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quant
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
@@ -118,8 +119,6 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
 
 _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 """How a score is averaged over classes, which does not say what it is measured on."""
-HALVED = 0.5
-"""Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 
 
 def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
@@ -1485,8 +1484,6 @@ _OF_OPTIMIZER = frozenset({
     "buffer", "preconditioner",
 })  # fmt: skip
 """Words of the size of what an optimizer holds."""
-LEFT_OF_STATE = 0.5
-"""Share of the state before a resume that is left right after it, where it began anew. Chosen: averages hardly move."""
 
 
 def state_begins_anew(run: Run) -> Facts:
@@ -1498,7 +1495,7 @@ def state_begins_anew(run: Run) -> Facts:
         old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
         if _OF_OPTIMIZER.isdisjoint(pieces_of(before.name)) or len(new) < LEAST_PAIRS or not positive(new):
             continue
-        if new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
+        if new[0] > HALVED * old.min() or monotone(new) < MIN_STEP_CORRELATION:
             continue
         yield derived_fact(
             "state_begins_anew",

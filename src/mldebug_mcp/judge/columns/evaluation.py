@@ -34,6 +34,7 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_LEARNING_FALL_SHARE,
@@ -193,8 +194,6 @@ MAX_STILL_EVALUATION_SPREAD = 0.02
 a few hundred rows, and less than a model that overfits moves by."""
 MIN_STILL_EVALUATIONS = 5
 """Evaluations that stand still. Chosen: a model comes late to what is held out by one or two."""
-MAX_LEARNT_WHILE_STILL_SHARE = 0.5
-"""Share of its first level that the training loss falls to meanwhile. Chosen: half of it is learnt."""
 
 
 @given_losses(not_of=NOT_BY_LOSS)
@@ -207,11 +206,11 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
     steps, train, evaluation = beside_training(*losses)
     off = np.abs(evaluation - evaluation[:1]) > MAX_STILL_EVALUATION_SPREAD * np.abs(evaluation[:1])
     still = int(np.argmax(off)) if off.any() else len(off)
-    if still < MIN_STILL_EVALUATIONS or evaluation[0] < MAX_LEARNT_WHILE_STILL_SHARE * train[0]:
+    if still < MIN_STILL_EVALUATIONS or evaluation[0] < HALVED * train[0]:
         return
-    learnt, falls = train[still - 1] / train[0], last_level(losses[1]) <= MAX_LEARNT_WHILE_STILL_SHARE * evaluation[0]
+    learnt, falls = train[still - 1] / train[0], last_level(losses[1]) <= HALVED * evaluation[0]
     never = still == len(off) and np.ptp(evaluation) > 0 and run.kind != "sft"
-    if not (falls or never) or not 0 < learnt <= MAX_LEARNT_WHILE_STILL_SHARE * (1 if falls else 0.5):
+    if not (falls or never) or not 0 < learnt <= HALVED * (1 if falls else 0.5):
         return
     loss, evaluated = map(named, losses)
     yield derived_fact(
@@ -275,19 +274,19 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Facts:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
+    losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
+    stated = None if losses is None else _served_as_training(run, losses)
+    stated = stated or _parted_sets(run) or (None if losses is None else _closing_set(run, losses))
     if stated is not None:
         yield stated
 
 
-def _served_as_training(run: Run) -> DerivedFact | None:
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return None
+def _served_as_training(run: Run, losses: Losses) -> DerivedFact | None:
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
     start, train = losses[0].value[0], last_level(losses[0])
     ends = sorted((last_level(series.finite), series.name) for series in sets)
-    if len(ends) < 2 or not 0 <= train < start or not start > 0:
+    if len(ends) < 2 or not 0 <= train < start:
         return None
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
@@ -310,11 +309,9 @@ MIN_CLOSING_SCORE_GAP = 0.15
 _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
 
 
-def _closing_set(run: Run) -> DerivedFact | None:
+def _closing_set(run: Run, losses: Losses) -> DerivedFact | None:
     """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return None
-    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (last_level(series) for series in losses)
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), map(last_level, losses)
     if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
         return None
     for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
@@ -779,8 +776,6 @@ def score_of_last_batch(run: Run) -> Facts:
 _MIDDLES = frozenset({"median", "med", "md", "medr", "mdr"})
 _RANKS = frozenset({"rank", "place", "position", "medr", "mdr"})
 """The words that name a median rank: one of each."""
-LEFT_OF_RANK = 0.5
-"""Share of its first level to which a median rank comes down where hits have to follow. Chosen: what is learnt."""
 LEFT_OF_HITS = 0.5
 """Share of the hits that such a rank has at least, below which they are not of it. Chosen: a median is rounded."""
 
@@ -820,7 +815,7 @@ def _hopeless_hits(run: Run) -> DerivedFact | None:
 def _hits_stand_while_ranks_fall(run: Run) -> DerivedFact | None:
     for rank in _median_ranks(run):
         end = last_level(rank)
-        if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= LEFT_OF_RANK * median(rank.value[:LEAST_PAIRS]):
+        if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= HALVED * median(rank.value[:LEAST_PAIRS]):
             continue
         for far_down, score in _hits(run):
             shares, least = as_shares(score.value), min(1.0, far_down / end) / 2

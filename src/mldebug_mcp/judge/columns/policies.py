@@ -27,6 +27,7 @@ from mldebug_mcp.core.arrays import distinct, median, median_gap
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
@@ -117,8 +118,6 @@ NEARLY_ALL = 0.9
 """Share of the groups whose rewards are equal. Chosen."""
 MIN_REWARD_RANGE_SHARE = 0.1
 """How far the mean rewards of records are apart where prompts have unequal ones. Chosen."""
-LEFT_OF_ENTROPY = 0.5
-"""Share of its start that an entropy keeps at most where answers have become alike. Chosen."""
 
 
 def groups_alike(run: Run) -> Facts:
@@ -135,7 +134,7 @@ def groups_alike(run: Run) -> Facts:
     if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(paid.value.max()), abs(middle)):
         return
     early, late = entropy.value[0], last_level(entropy)
-    is_lost = late <= LEFT_OF_ENTROPY * early
+    is_lost = late <= HALVED * early
     why = (
         "The policy has one answer left for each prompt, right or wrong, and explores no other."
         if is_lost
@@ -779,8 +778,6 @@ def values_run_off(run: Run) -> Facts:
 
 EARLY_RECORDS_SHARE = 0.1
 """Share of the records that are early. Chosen: what is lost is often lost soon."""
-LEFT_OF_SUCCESS = 0.5
-"""Share of its early level that a success keeps at most where it falls. Chosen: another kind of rows costs less."""
 HARDLY_LEFT = 0.1
 """The same where hardly any is left. Chosen: answers that only grow longer are as often right."""
 LEAST_LOST = 0.1
@@ -788,8 +785,6 @@ LEAST_LOST = 0.1
 MIN_GAINED_SHARE = 0.1
 """Share of right answers, or of right pairs, that training gains at least. Chosen: less is chance where few are
 asked."""
-LEFT_OF_LOSS = 0.5
-"""Share of its first level that a loss comes down to at most. Chosen: by hand."""
 _SHARES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.SUCCESS_RATE, Quantity.SCORE, Quantity.REWARD_ACCURACY,
 )  # fmt: skip
@@ -846,7 +841,7 @@ def writing_falls_with_pairs(run: Run) -> Facts:
     if run.kind != "preference" or not right or last_level(right[0]) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
-    left = LEFT_OF_SUCCESS if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
+    left = HALVED if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
     for score in _successes(run, LEAST_PAIRS):
         early, late = score.value[0], last_level(score)
         if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
@@ -877,8 +872,6 @@ FALLS_OF_NOISE = 5.0
 """Times its noise by which it does. Chosen."""
 RIGHT_WHERE_LEARNT = 0.75
 """Share of pairs in the right order from which on their order is learnt. Chosen: labels of people are as noisy."""
-HALVED = 2.0
-"""Times the nats of chosen answers from which on the model writes nothing that the pairs hold. Chosen."""
 
 
 def _grades(run: Run) -> Iterator[Series]:
@@ -906,7 +899,7 @@ def grades_fall_with_pairs(run: Run) -> Facts:
     learnt = max((last_level(series) for series in right), default=0.0)
     if run.kind != "preference" or not RIGHT_WHERE_LEARNT <= learnt <= 1:
         return
-    if chosen is not None and last_level(chosen) < HALVED * chosen.value[0]:
+    if chosen is not None and last_level(chosen) < TIMES_AS_UNLIKELY * chosen.value[0]:
         return
     for score in filter(_falls_from_its_start, _grades(run)):
         first, late = score.value[0], last_level(score)
@@ -1020,7 +1013,7 @@ def _paid(run: Run) -> tuple[str, str] | None:
     both = [loss, run["eval_loss"].finite] if loss and "eval_loss" in run else []
     if loss is None or not both or any(len(each) < MIN_SCORES for each in both):
         return None
-    if not all(0 < last_level(each) <= LEFT_OF_LOSS * each.value[0] for each in both):
+    if not all(0 < last_level(each) <= HALVED * each.value[0] for each in both):
         return None
     return (
         "success_falls_with_loss",
@@ -1068,7 +1061,7 @@ def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)
-    least = max(LEAST_LOST, (1 - LEFT_OF_SUCCESS) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
+    least = max(LEAST_LOST, (1 - HALVED) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
     if early - late >= least and last.max() < first.min():
         yield early, late
 

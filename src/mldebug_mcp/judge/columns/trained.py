@@ -43,6 +43,7 @@ from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_LEARNING_FALL_SHARE,
@@ -541,8 +542,6 @@ _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
 """Words that name the least of several values."""
 NEAR_ZERO = 0.1
 """Of its start, what a minimum comes down to that is near zero. Chosen: a step or a few from there cross it."""
-MAX_SINKING_END_SHARE = 0.5
-"""Of its start, where it is at most in the end. Chosen: then it is on its way down."""
 USUAL_NORMS = 0.9
 """Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
 
@@ -581,7 +580,7 @@ def lost_near_zero(run: Run) -> Facts:
         ):
             continue
         start, lowest, end = float(least[0]), least.min(), median(least[-LEAST_PAIRS:])
-        if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
+        if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
             continue
         gradient = f" and {named(run['grad_norm'])} {figure(norm[-1])}" if len(norm) else ""
         yield derived_fact(
@@ -927,8 +926,6 @@ def _stands_still(run: Run, still: Series, other: Series, gradient: Series | Non
     )
 
 
-LEFT_OF_PARTS = 0.5
-"""Share of its first norm that a part has left where it shrinks. Chosen: what is learnt makes norms grow."""
 LEAST_SHRUNK = 2
 """Parts that shrink, and half of those that are logged. Chosen: one may be pruned, or begin too large."""
 LEAST_KEPT = 0.95
@@ -945,11 +942,11 @@ def parts_shrink_apart(run: Run) -> Facts:
     if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
     norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
-    shrunk = [norm for norm in norms if float(last_level(norm)) <= LEFT_OF_PARTS * norm.value[0]]
+    shrunk = [norm for norm in norms if float(last_level(norm)) <= HALVED * norm.value[0]]
     kept = [norm for norm in norms if float(last_level(norm)) >= LEAST_KEPT * norm.value[0]]
     soon = [
         norm for norm in shrunk
-        if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= LEFT_OF_PARTS * norm.value[0]
+        if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= HALVED * norm.value[0]
     ]  # fmt: skip
     if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
         return
