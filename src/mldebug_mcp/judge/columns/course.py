@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
@@ -48,6 +49,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    by_key,
     called,
     columns_of,
     derived_fact,
@@ -164,21 +166,17 @@ MAX_HARMLESS_RATE = 1e-5
 
 def start_thrown_away(run: Run) -> Facts:
     """Yield that a loss or a score is best in its very first record, far worse from the next one on, and never back."""
-    if run.kind in NOT_BY_LOSS:
-        return
-    for series in whole_columns(run, *_FREEZES, least=LEAST_AFTER_START + 1):
+    rate = rate_of(run)
+    is_low = rate is not None and float(rate.value.max()) <= MAX_HARMLESS_RATE
+    large = ", or the first step is far too large"
+    if rate is not None and is_low:
+        large = f"; {named(rate)} is {figure(rate.value.max())} at most, too low to do that in one step"
+    for series in whole_columns(run, *_FREEZES, least=LEAST_AFTER_START + 1) if run.kind not in NOT_BY_LOSS else ():
         is_score = series.role is not None and series.role.quantity.higher_is_better
         if not leaves_start_at_once(replace(series, value=1 / series.value) if is_score else series):
             continue
         first, later = float(series.value[0]), series.value[1:]
         best = float(later.max() if is_score else later.min())
-        rate = rate_of(run)
-        is_low = rate is not None and float(rate.value.max()) <= MAX_HARMLESS_RATE
-        large = (
-            f"; {named(rate)} is {figure(rate.value.max())} at most, too low to do that in one step"
-            if rate is not None and is_low
-            else ", or the first step is far too large"
-        )
         yield derived_fact(
             "start_thrown_away_at_low_rate" if is_low else "start_thrown_away",
             f"{named(series)} is {figure(first)} in its first record, {figure(later[0])} in the next, and "
@@ -187,7 +185,6 @@ def start_thrown_away(run: Run) -> Facts:
             {"first": first, "best": best},
             at=series.step[1],
         )
-        return
 
 
 # Batches with nothing to compare: a loss of exactly zero that comes at the end of each pass.
@@ -369,10 +366,11 @@ def piece_stands_out(run: Run) -> Facts:
 
     Not this where the list is of classes, layers or ranks, or where the piece falls to where others began.
     """
-    lists: dict[str, list[Series]] = {}
-    for series in columns_of(run, *LOSSES, phase="train", least=LEAST_PAIRS):
-        if (match := _MEMBER.fullmatch(series.name)) and not _OF_THE_DATA.isdisjoint(pieces_of(match["list"])):
-            lists.setdefault(match["list"], []).append(series)
+    lists = by_key(
+        (match["list"], series)
+        for series in columns_of(run, *LOSSES, phase="train", least=LEAST_PAIRS)
+        if (match := _MEMBER.fullmatch(series.name)) and not _OF_THE_DATA.isdisjoint(pieces_of(match["list"]))
+    )
     for name, pieces in lists.items():
         if len(pieces) < LEAST_PIECES or any(len(piece) != len(pieces[0]) for piece in pieces):
             continue
@@ -404,39 +402,35 @@ TIMES_USUAL_UPDATE = 5.0
 
 def update_of_a_part_jumps(run: Run) -> Facts:
     """Yield that the updates of one part of a model become many times as large while another part keeps their size."""
-    groups: dict[str, list[Series]] = {}
-    for name, series in run.series.items():
-        head = name.rpartition("/")[0]
-        of_updates = series.quantity in (None, *_UPDATES)
-        if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
-            groups.setdefault(head, []).append(series.finite)
+    groups = by_key(
+        (name.rpartition("/")[0], series.finite)
+        for name, series in run.series.items()
+        if series.quantity in (None, *_UPDATES) and not _OF_UPDATES.isdisjoint(pieces_of(name.rpartition("/")[0]))
+    )
     for parts in groups.values():
-        least = min(map(len, parts))
-        if (
-            len(parts) < LEAST_UPDATED_PARTS
-            or least < MIN_RECORDS_FOR_LEVEL
-            or not all(positive(part.value) for part in parts)
-        ):
+        is_short = len(parts) < LEAST_UPDATED_PARTS or min(map(len, parts)) < MIN_RECORDS_FOR_LEVEL
+        if is_short or not all(positive(part.value) for part in parts):
             continue
-        jumps = []
-        for part in parts:
-            at = int(np.argmax(part.value))
-            before = part.value[:at]
-            jumps.append(part.value[at] / median(before) if len(before) >= LEAST_PAIRS else 0.0)
-        most = int(np.argmax(jumps))
-        steady = [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)]
-        if jumps[most] < TIMES_ITS_UPDATE or not steady:
+        part = max(parts, key=_times_before)
+        steady = [other for other in parts if other.value.max() <= TIMES_USUAL_UPDATE * median(other.value)]
+        if _times_before(part) < TIMES_ITS_UPDATE or not steady:
             continue
-        part, at = parts[most], int(np.argmax(parts[most].value))
+        at = int(np.argmax(part.value))
         yield derived_fact(
             "update_of_a_part_jumps",
             f"{named(part)} is {figure(part.value[at])} at {run.place(part.step[at])}, "
-            f"{figure(jumps[most])} times its median before, while {named(steady[0])} stays within "
+            f"{figure(_times_before(part))} times its median before, while {named(steady[0])} stays within "
             f"{from_to(steady[0].value)}. A learning rate makes all updates larger; one part alone takes such "
             "steps where what divides them lags behind its gradient.",
-            {"times": jumps[most]},
+            {"times": _times_before(part)},
             at=part.step[at],
         )
+
+
+def _times_before(part: Series) -> float:
+    """Return how many times its median before the highest value is."""
+    at = int(np.argmax(part.value))
+    return float(part.value[at]) / median(part.value[:at]) if at >= LEAST_PAIRS else 0.0
 
 
 SIGMAS_OF_ROWS = 5.0
@@ -499,14 +493,10 @@ def labels_in_order(run: Run) -> Facts:
 
     Of batches that are drawn at random, one tells nothing of the next (the test of Wald and Wolfowitz).
     """
-    for name, series in run.series.items() if run.kind not in NOT_BY_LOSS and run.step_name != "epoch" else ():
-        words, level = set(pieces_of(name)), series.finite
-        if (
-            not words & _LABELS
-            or not words & _LEVELS
-            or words - _LABELS - _LEVELS - _PLACES
-            or len(level) < 2 * LEVEL_WINDOW_RECORDS
-        ):
+    if run.kind in NOT_BY_LOSS or run.step_name == "epoch":
+        return
+    for level in called(run, _LABELS, _LEVELS, least=2 * LEVEL_WINDOW_RECORDS, any_quantity=True):
+        if not set(pieces_of(level.logged_as or level.name)) <= _LABELS | _LEVELS | _PLACES:
             continue
         middle = level.value.mean()
         above = level.value > middle
@@ -520,7 +510,7 @@ def labels_in_order(run: Run) -> Facts:
             continue
         yield derived_fact(
             "labels_in_order",
-            f"{named(series)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
+            f"{named(level)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
             f"{stretches} stretches of its {len(level)} records. Of batches that are drawn at random there are "
             f"about {figure(expected)}: labels come in an order.",
             {"stretches": stretches, "expected": expected},
@@ -555,28 +545,22 @@ def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
         worst = 1 + int(np.argmax(evaluation.value[1:-1]))
         last = int(np.argmin(evaluation.value[:worst]))
-        before, high = evaluation.value[[last, worst]].tolist()
+        (before, high), (start, end) = evaluation.value[[last, worst]].tolist(), evaluation.step[[last, worst]].tolist()
         after = evaluation.value[worst + 1 :].min()
-        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
-        earlier = loss.where(loss.step <= evaluation.step[last]).value[-LEVEL_WINDOW_RECORDS:]
-        if (
-            not between.any()
-            or between.all()
-            or not len(earlier)
-            or not 0 < after <= MAX_RETURNED_LEVEL_RATIO * before
-            or high < MIN_WORSE_LEVEL_RATIO * before
-        ):
+        comes_back = 0 < after <= MAX_RETURNED_LEVEL_RATIO * before and high >= MIN_WORSE_LEVEL_RATIO * before
+        between = (loss.step > start) & (loss.step <= end)
+        earlier = loss.where(loss.step <= start).value[-LEVEL_WINDOW_RECORDS:]
+        if not comes_back or not between.any() or between.all() or not len(earlier):
             continue
-        at = np.flatnonzero(between)
-        highest = int(at[int(np.argmax(loss.value[at]))])
+        highest = int(np.argmax(np.where(between, loss.value, -math.inf)))
         usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
         least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), usual.max())
         if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, loss.step[highest]):
             continue
         yield derived_fact(
             "worse_for_a_stretch",
-            f"{named(evaluation)} is {figure(before)} at {figure(evaluation.step[last])}, {figure(high)} at "
-            f"{figure(evaluation.step[worst])} and {figure(after)} again later. {named(loss)} goes from about "
+            f"{named(evaluation)} is {figure(before)} at {figure(start)}, {figure(high)} at "
+            f"{figure(end)} and {figure(after)} again later. {named(loss)} goes from about "
             f"{figure(median(earlier))} to {figure(loss.value[highest])} at {run.place(loss.step[highest])}. Rows "
             "that contradict the others do that, or an update that is far too large.",
             {"before": before, "worst": high, "after": after},
@@ -586,9 +570,8 @@ def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
 
 def _rate_rises(run: Run, step: float) -> bool:
     """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
-    if "learning_rate" not in run:
+    if (rate := logged(run, "learning_rate")) is None:
         return False
-    rate = run["learning_rate"].finite
     lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
     return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATE_RATIO * float(lately[0])
 
@@ -716,24 +699,20 @@ MOST_OF_RECORDS = 0.8
 @given_loss(MIN_RECORDS_FOR_LEVEL)
 def events_at_one_rank(run: Run, loss: Series) -> Facts:
     """Yield that all events that name a rank, and stand between the records, are at the same of many."""
-    lists: dict[str, int] = {}
-    for name in run.series:
-        head, _, place = name.rpartition("/")
-        if head and place.isdecimal():
-            lists[head] = lists.get(head, 0) + 1
-    ranks = int(run.setting("world_size") or max(lists.values(), default=0))
+    heads = Counter(
+        head for head, _, place in (name.rpartition("/") for name in run.series) if head and place.isdecimal()
+    )
+    ranks = int(run.setting("world_size") or max(heads.values(), default=0))
     for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 else ():
         at, words = series.finite, pieces_of(name)
-        rank = at.value[0] if len(at) else 0.0
-        is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
-        if not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
+        if not words or not _PLACES_OF_EVENTS.issuperset(words) or len(at) < LEAST_EVENTS:
             continue
-        if np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
+        rank = at.value[0]
+        is_a_rank = not np.ptp(at.value) and not rank % 1 and 0 < rank < ranks
+        if not is_a_rank or np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
             continue
-        beyond = [
-            other for other in columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
-            if np.array_equal(other.step, at.step)
-        ]  # fmt: skip
+        others = columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
+        beyond = [other for other in others if np.array_equal(other.step, at.step)]
         shown = f", with {named(beyond[0])} of {from_to(beyond[0].value)}" if beyond else ""
         yield derived_fact(
             "events_at_one_rank",
@@ -861,35 +840,25 @@ def norm_rises_with_batch(run: Run) -> Facts:
     A mean over more rows has as large a gradient, or a smaller one. Where no column counts the rows, rises
     at once by one factor are enough, if the loss does not move there.
     """
-    norms = _gradient_norms(run)
-    if not norms or "loss_scale" in run or run.kind in POLICIES:
-        return
+    norms = [] if "loss_scale" in run or run.kind in POLICIES else _gradient_norms(run)
     for series, norm in product(run.series.values(), norms):
-        column = series.finite
-        is_size = series.quantity is Quantity.BATCH_SIZE
+        column, is_size = series.finite, series.quantity is Quantity.BATCH_SIZE
         if (not is_size and _OF_MICRO_BATCHES.isdisjoint(pieces_of(series.name))) or not positive(column.value):
             continue
         at = 1 + np.flatnonzero(np.diff(column.value) > 0)
-        jumps = [_at_a_stage(norm, column, int(place)) for place in at[:MOST_STAGES]]
-        if (
-            not jumps
-            or len(at) >= MOST_STAGES
-            or any(jump is None or jump[1] < OF_A_SUM * math.sqrt(jump[2]) * jump[0] for jump in jumps)
-        ):
+        jumps = [_at_a_stage(norm, column, int(place)) for place in at.tolist()] if len(at) < MOST_STAGES else []
+        if not jumps or any(jump is None or jump[1] < OF_A_SUM * math.sqrt(jump[2]) * jump[0] for jump in jumps):
             continue
-        shown = [(figure(jump[0]), figure(jump[1])) for jump in jumps if jump is not None]
+        shown = [f"{figure(jump[0])} to {figure(jump[1])}" for jump in jumps if jump is not None]
         yield derived_fact(
             "norm_rises_with_batch",
-            f"{named(norm)} goes from about "
-            f"{', and from '.join(f'{low} to {high}' for low, high in shown)} where {named(column)} steps up, at "
+            f"{named(norm)} goes from about {', and from '.join(shown)} where {named(column)} steps up, at "
             f"{run.step_name}s {', '.join(map(figure, column.step[at].tolist()))} ({from_to(column.value)}). The "
             "mean over more rows has a gradient as large or smaller; a sum grows with them.",
             {"stages": len(at)},
             at=column.step[at[0]],
         )
-        return
-    for norm in norms:
-        levels = _levels_of(run, norm)
+    for norm, levels in ((norm, _levels_of(run, norm)) for norm in norms):
         if len(levels) > LEAST_STAGES_UNNAMED:
             yield derived_fact(
                 "norm_rises_by_steps",
@@ -900,7 +869,6 @@ def norm_rises_with_batch(run: Run) -> Facts:
                 {"stages": len(levels) - 1},
                 at=levels[1][0],
             )
-            return
 
 
 _OF_A_GRADIENT = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm", "slope"})
@@ -910,20 +878,16 @@ def _gradient_norms(run: Run) -> list[Series]:
     """Return norms of gradients by their names, and columns that are the same as one of these for some time."""
     columns = [series.finite for series in run.series.values() if len(series.finite) >= 2 * RECORDS_AT_A_STAGE]
     columns = [series for series in columns if positive(series.value)]
-    of_gradient = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM)
     norms = [
         series for series in columns
-        if (series.role is None or series.role.quantity in of_gradient)
-        and ((series.quantity is Quantity.GRADIENT_NORM)
-             or not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name)))
-    ]  # fmt: skip
-    twins = [
-        series for series in columns
-        if series.role is None and any(
-            np.array_equal(series.value[:RECORDS_AT_A_STAGE], norm.value[:RECORDS_AT_A_STAGE]) for norm in norms
+        if series.quantity is Quantity.GRADIENT_NORM or (
+            series.quantity in (None, Quantity.UPDATE_NORM)
+            and not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name))
         )
     ]  # fmt: skip
-    return norms + [series for series in twins if series not in norms]
+    starts = {tuple(norm.value[:RECORDS_AT_A_STAGE].tolist()) for norm in norms}
+    twins = [series for series in columns if tuple(series.value[:RECORDS_AT_A_STAGE].tolist()) in starts]
+    return norms + [series for series in twins if series.role is None and series not in norms]
 
 
 RISES_AT_ONCE = 1.4
@@ -938,30 +902,30 @@ LOSS_STAYS = 0.15
 
 def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
     """Return where each level of a norm begins that goes up by steps, and the level; none of another curve."""
-    size, logs = RECORDS_AT_A_STAGE, np.log(norm.value)
+    size, logs, rise = RECORDS_AT_A_STAGE, np.log(norm.value), math.log(RISES_AT_ONCE)
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
     if loss is None or not positive(loss.value):
         return []
     sides = {at: (logs[at - size : at], logs[at : at + size]) for at in range(size, len(logs) - size + 1)}
-    rises = [at for at, (low, high) in sides.items() if high.min() - low.max() >= math.log(RISES_AT_ONCE) / 2]
-    rises = [at for at in rises if median(sides[at][1]) - median(sides[at][0]) >= math.log(RISES_AT_ONCE)]
-    falls = [at for at, (low, high) in sides.items() if low.min() > high.max() + math.log(RISES_AT_ONCE)]
-    stages = np.split(logs, rises)
-    if len(rises) < LEAST_STAGES_UNNAMED or len(rises) >= MOST_STAGES or falls or min(map(len, stages)) < size:
+    factors = {
+        at: median(high) - median(low) for at, (low, high) in sides.items() if high.min() - low.max() >= rise / 2
+    }
+    factors = {at: factor for at, factor in factors.items() if factor >= rise}
+    falls = any(low.min() > high.max() + rise for low, high in sides.values())
+    stages = np.split(logs, list(factors))
+    if not LEAST_STAGES_UNNAMED <= len(factors) < MOST_STAGES or falls or min(map(len, stages)) < size:
         return []
-    factors = np.array([median(sides[at][1]) - median(sides[at][0]) for at in rises])
     drifts = [median(stage[-(len(stage) // 2) :]) - median(stage[: len(stage) // 2]) for stage in stages[1:]]
-    places = [int(np.searchsorted(loss.step, norm.step[at])) for at in rises]
+    places = [int(np.searchsorted(loss.step, norm.step[at])) for at in factors]
     moves = [
         abs(float(np.log(loss.value[place : place + 2]).mean() - np.log(loss.value[:place][-2:]).mean()))
         for place in places if 0 < place < len(loss)
     ]  # fmt: skip
-    if factors.min() < OF_ONE_FACTOR * factors.max() or max(drifts) > FLAT_SHARE * factors.max():
+    most = max(factors.values())
+    is_even = min(factors.values()) >= OF_ONE_FACTOR * most and max(drifts) <= FLAT_SHARE * most
+    if not is_even or len(moves) < len(factors) or max(moves) > LOSS_STAYS:
         return []
-    if len(moves) < len(rises) or max(moves) > LOSS_STAYS:
-        return []
-    begins = [0, *rises]
-    return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip(begins, stages, strict=True)]
+    return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip((0, *factors), stages, strict=True)]
 
 
 def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:
@@ -1006,25 +970,24 @@ def time_grows(run: Run) -> Facts:
     """
     times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
     least = LEAST_TIME_RECORDS_AT_A_PACE if _has_pace(run, times) else LEAST_TIME_RECORDS
-    for name in list(times):
-        if len(times[name]) < least or member_of_rank(name.removeprefix("mean "), 0) in run.series:
-            del times[name]  # one rank that is slow makes the mean of all grow
+    times = {
+        name: time for name, time in times.items()
+        if len(time) >= least and member_of_rank(name.removeprefix("mean "), 0) not in run.series
+    }  # fmt: skip
+    # One rank that is slow makes the mean of all grow.
     courses = {name: _block_medians(series.value) for name, series in times.items()}
     seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
     grown = [name for name, course in courses.items() if _grows(course)]
     if run.kind in POLICIES or not grown or _amounts_grow(run):
         return
     name = max(grown, key=lambda each: float(seconds[each][-1]))
-    added = float(seconds[name][-1] - seconds[name][0])
-    falls = np.mean(np.diff(times[name].value) < 0)
     others = [other for other in courses if other not in grown]
     least_falls = 0.0 if least < LEAST_TIME_RECORDS else MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
-    if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
+    is_much = seconds[name][-1] - seconds[name][0] >= MIN_SHARE_OF_TIME * sum(course[-1] for course in seconds.values())
+    if not is_much or np.mean(np.diff(times[name].value) < 0) < least_falls:
         return
-    shown = ""
-    if others:
-        steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
-        shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
+    steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)), default=None)
+    shown = "" if steady is None else f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
     yield derived_fact(
         "time_grows",
         f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
@@ -1037,15 +1000,12 @@ def time_grows(run: Run) -> Facts:
 def _has_pace(run: Run, times: Mapping[str, Series]) -> bool:
     """Say whether some times of a step add up to what a pace is one over: so none of them is a clock."""
     columns = [column for column in times.values() if len(column) >= LEAST_TIME_RECORDS_AT_A_PACE]
-    if len(columns) < LEAST_PAIRS:
-        return False
-    for pace in (series.finite for name, series in run.series.items() if _PACE_NAME.search(series.logged_as or name)):
-        if not positive(pace.value) or not all(np.array_equal(pace.step, part.step) for part in columns):
-            continue
-        whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
-        apart = np.log(pace.value * whole)
-        if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and np.std(apart) < SAME_WORK:
-            return True
+    paces = [series.finite for name, series in run.series.items() if _PACE_NAME.search(series.logged_as or name)]
+    for pace in paces if len(columns) >= LEAST_PAIRS else ():
+        if positive(pace.value) and all(np.array_equal(pace.step, part.step) for part in columns):
+            whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
+            if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and np.std(np.log(pace.value * whole)) < SAME_WORK:
+                return True
     return False
 
 
@@ -1061,16 +1021,13 @@ def _seconds_of(time: Series) -> float:
 
 def _is_of_a_step(name: str, series: Series) -> bool:
     """Say whether a column is what each step, or a part of it, takes."""
-    words = set(pieces_of(series.logged_as or name))
-    if (
-        not words.isdisjoint(_OF_NO_STEP)
-        or _PACE_NAME.search(series.logged_as or name)
-        or is_of_ranks(re.sub(r"\d", "", name))
-    ):
+    called_as = series.logged_as or name
+    words = set(pieces_of(called_as))
+    if words & _OF_NO_STEP or _PACE_NAME.search(called_as) or is_of_ranks(re.sub(r"\d", "", name)):
         return False
-    if series.role is not None:
-        return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)
-    return not words.isdisjoint(_TIME_UNITS)
+    if series.role is None:
+        return not words.isdisjoint(_TIME_UNITS)
+    return series.role.quantity.is_duration and series.quantity not in (*CLOCKS, *_LONG_TIMES)
 
 
 def _block_medians(values: Floats) -> Floats:
@@ -1114,14 +1071,12 @@ def norm_runs_away(run: Run, loss: Series) -> Facts:
 
     Not this where the loss is above its start by then, which a learning rate that is too high brings about as well.
     """
-    if run.facts.clip != math.inf:
-        return
-    for series in run.series.values():
-        if series.role is None or series.quantity is not Quantity.GRADIENT_NORM or series.role.part:
-            continue
+    norms = [series for series in run.series.values() if series.quantity is Quantity.GRADIENT_NORM]
+    for series in norms if run.facts.clip == math.inf else ():
         lost = np.flatnonzero(~np.isfinite(series.value))
         before = series.value[: int(lost[0])] if len(lost) else np.empty(0)
-        if len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
+        is_of_part = series.role is None or series.role.part
+        if is_of_part or len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
             continue
         last, level = before[-RISING_RECORDS:], median(before[: -RISING_RECORDS + 1])
         there = series.step[int(lost[0])]
@@ -1244,19 +1199,18 @@ def around_resumes(run: Run) -> Facts:
         off_course = [quantity for quantity, pair in sides.items() if _leaves_course(quantity, *pair)]
         first = sorted(sides, key=lambda quantity: quantity not in off_course)
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
-        moved = [named(sides[quantity][0]) for quantity in off_course]
-        off = f" Off course: {', '.join(moved)}." if moved else ""
-        above = {quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM)
-                 if quantity in sides and _is_above(*sides[quantity])}  # fmt: skip
+        off = f" Off course: {', '.join(named(sides[quantity][0]) for quantity in off_course)}." if off_course else ""
+        curves = [quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) if quantity in sides]
+        above = {quantity for quantity in curves if _is_above(*sides[quantity])}
         rises = Quantity.LOSS in above and not above.isdisjoint(off_course)
         yield derived_fact(
-            "rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
+            "rises_at_resume" if rises else "moves_at_resume" if off else "around_resume",
             f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "
             f"{'; '.join(lines)}.{off} A whole state goes on where it was.",
-            {"moved": len(moved)},
+            {"moved": len(off_course)},
             at=step,
         )
-        if not moved:
+        if not off:
             return
 
 
@@ -1514,7 +1468,7 @@ def at_first_evaluation(run: Run, loss: Series) -> Facts:
     if "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
     step = run["eval_loss"].step[0]
-    moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
+    moved = _parts_from_line(_before(loss, step), _after(loss, step))
     if step in run.restarts or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
     yield derived_fact(
@@ -1544,53 +1498,44 @@ def easier_after_evaluation(run: Run, losses: Losses) -> Facts:
     Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
     learning rate changes there, or where a model of language begins its second pass.
     """
-    dropout = run.setting("dropout")
-    if not dropout or dropout < MUCH_DROPOUT:
+    dropout, loss, step, evaluated = run.setting("dropout"), losses[0], losses[1].step[0], losses[1].value[0]
+    before, after = _before(loss, step).value[-RECORDS_BEFORE_EVENT:], _after(loss, step).value[:RECORDS_AFTER_EVENT]
+    if not dropout or dropout < MUCH_DROPOUT or step in run.resumes or _rate_moves(run, step):
         return
-    loss, step, evaluated = losses[0], losses[1].step[0], losses[1].value[0]
-    before = loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:]
-    after = loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT]
-    if (
-        len(before) < RECORDS_BEFORE_EVENT
-        or len(after) < RECORDS_AFTER_EVENT
-        or step in run.resumes
-        or _rate_moves(run, step)
-    ):
+    passes = passes_at(run, np.array([step])) if run.kind in LANGUAGE_MODELS else None
+    begins_pass = passes is not None and abs(float(passes[0]) - 1) < SAME_PASS
+    if len(before) < RECORDS_BEFORE_EVENT or len(after) < RECORDS_AFTER_EVENT or begins_pass:
         return
     earlier, high, low = (part.mean() for part in (before[:-RECORDS_AFTER_EVENT], before[-RECORDS_AFTER_EVENT:], after))
-    lowest, passes = before.min(), passes_at(run, np.array([step]))
-    if run.kind in LANGUAGE_MODELS and passes is not None and abs(float(passes[0]) - 1) < SAME_PASS:
-        return
-    falls_at_once = high - low >= AS_FAST * (earlier - high) and lowest > after.max()
+    falls_at_once = high - low >= AS_FAST * (earlier - high) and before.min() > after.max()
     if high < MADE_HARDER * evaluated or low > evaluated or not falls_at_once:
         return
-    others = {way: columns_of(run, quantity, phase="train") for way, quantity in _EASIER.items()}
-    moves = (
-        (other, moved)
-        for way, columns in others.items()
-        for other in columns
-        if (moved := _parts_from_line(other.where(other.step <= step), other.where(other.step > step))) is not None
-        and way * moved[2] > 0
-    )
-    if (move := next(moves, None)) is None:
-        return
-    other, moved = move
-    yield derived_fact(
-        "easier_after_evaluation",
-        f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which has "
-        f"{figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
-        f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} makes "
-        "training harder than evaluation; from there on it does not.",
-        {"before": high, "evaluated": evaluated, "after": low},
-        at=step,
-    )
+    others = ((way, other) for way, quantity in _EASIER.items() for other in columns_of(run, quantity, phase="train"))
+    moves = ((way, other, _parts_from_line(_before(other, step), _after(other, step))) for way, other in others)
+    for other, moved in ((other, moved) for way, other, moved in moves if moved is not None and way * moved[2] > 0):
+        yield derived_fact(
+            "easier_after_evaluation",
+            f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which "
+            f"has {figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
+            f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} "
+            "makes training harder than evaluation; from there on it does not.",
+            {"before": high, "evaluated": evaluated, "after": low},
+            at=step,
+        )
+
+
+def _before(series: Series, step: float) -> Series:
+    return series.where(series.step <= step)
+
+
+def _after(series: Series, step: float) -> Series:
+    return series.where(series.step > step)
 
 
 def _rate_moves(run: Run, step: float) -> bool:
     """Say whether the learning rate differs around a step by a tenth."""
-    if "learning_rate" not in run:
+    if (rate := logged(run, "learning_rate")) is None:
         return False
-    rate = run["learning_rate"].finite
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
     both = np.concatenate([before, after])
     return len(both) > 1 and float(both.max()) > MAX_STEADY_RATE_RATIO * float(both.min())
@@ -1680,10 +1625,9 @@ def _stops_between(before: Series, after: Series) -> bool:
 
 def _rate_is_cut_at(run: Run, step: float) -> bool:
     """Say whether the learning rate is much lower after a step than before it."""
-    rate = rate_of(run)
-    if rate is None:
+    if (rate := rate_of(run)) is None:
         return False
-    before, after = rate.where(rate.step <= step), rate.where(rate.step > step)
+    before, after = _before(rate, step), _after(rate, step)
     return bool(len(before) and len(after) and median(after.value) < RATE_KEPT * float(before.value[-1]))
 
 
@@ -1939,20 +1883,16 @@ def _each_within(levels: Sequence[float], times: float) -> bool:
 @given_losses(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def few_rows_learn(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation improves steadily to far below its start, though batches are of few rows."""
-    rows = run.facts.effective_batch
-    if rows is None or not rows <= FEW_ROWS:
-        return
-    value = losses[1].value
-    if not 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0]) or not _each_within(
-        value.tolist(), MOST_RISE
-    ):
-        return
-    yield derived_fact(
-        "few_rows_learn",
-        f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
-        f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few rows.",
-        {"rows": rows, "first": value[0], "last": value[-1]},
-    )
+    rows, value = run.facts.effective_batch, losses[1].value
+    is_learnt = 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0])
+    if rows is not None and rows <= FEW_ROWS and is_learnt and _each_within(value.tolist(), MOST_RISE):
+        yield derived_fact(
+            "few_rows_learn",
+            f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
+            f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few "
+            "rows.",
+            {"rows": rows, "first": value[0], "last": value[-1]},
+        )
 
 
 # A learning rate that is at the end of its schedule from the beginning on.
@@ -2286,16 +2226,15 @@ def _evaluation_rises(run: Run) -> bool:
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
+    settings = [parts for setting in run.settings.values() if _PLANNED & (parts := set(pieces_of(setting.key)))]
     for series in run.series.values():
-        column = series.finite
-        words = set(pieces_of(series.name)) - PHASES.keys()
-        settings = (set(pieces_of(setting.key)) for setting in run.settings.values())
-        is_planned = bool(words) and any(words <= parts and parts & _PLANNED for parts in settings)
+        column, words = series.finite, set(pieces_of(series.name)) - PHASES.keys()
+        is_planned = bool(words) and any(words <= parts for parts in settings)
         if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
             continue
         changes = np.diff(column.value)
         at = np.flatnonzero(changes) + 1
-        lasts = np.diff(np.concatenate([[0], at, [len(column)]]))
+        lasts = np.diff([0, *at.tolist(), len(column)])
         way = "up" if np.all(changes >= 0) else "down" if is_planned and np.all(changes <= 0) else ""
         if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and way:
             return f"{named(series)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from mldebug_mcp.judge.columns import (
     Facts,
     Losses,
     both_losses,
+    by_key,
+    called,
     columns_of,
     derived_fact,
     from_to,
@@ -51,6 +53,7 @@ from mldebug_mcp.judge.columns import (
     given_losses,
     last_level,
     last_third,
+    learns,
     logged,
     named,
     set_scores,
@@ -92,44 +95,41 @@ _FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch
 def multiples(run: Run, losses: Losses) -> Facts:
     """Yield that the training loss is a multiple of the evaluation loss all the way, though their accuracies agree."""
     loss, evaluation = losses
-    within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
-    train = _around(loss, evaluation.step[within])
+    evaluation = evaluation.where(
+        (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
+    )
+    train = _around(loss, evaluation.step)
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
-    times = train / evaluation.value[within]
-    factor, spread = median(times), mad(np.log(times))
+    times = train / evaluation.value
+    factor, logs = median(times), np.log(times)
     far = factor if factor > 1 else 1 / factor
-    known = [(name, run.setting(name)) for name in _FACTORS]
+    known = ((name, run.setting(name)) for name in _FACTORS)
     near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
-    steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
+    steady = mad(logs) <= MOST_SPREAD and np.ptp(logs) <= 3 * MOST_SPREAD
     # Below 1 it may be a gap that stays as it is, but for accuracies that agree, or a first loss that is too low.
     began_low = next((setting for setting in near if _begins_at_part_of_guess(run, loss, setting[1])), None)
     agreed = _accuracies_agree(run, factor)
-    alike = began_low or agreed
-    if far < LEAST_MULTIPLE or not steady or not (alike if factor < 1 or not near else near):
+    if far < LEAST_MULTIPLE or not steady or not (began_low or agreed or (near and factor >= 1)):
         return
-    low, high = figure(times.min()), figure(times.max())
-    where = f"{low} to {high} times {named(evaluation)} at {len(times)} evaluations"
     near = [began_low] if began_low else near
-    set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
-    set_to += (
-        f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess" if began_low else ""
-    )
+    set_to = f"; {near[0][0]} is {figure(near[0][1])}" if near else ""
+    if began_low:
+        set_to += f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess"
     agree = ", and accuracies of training and evaluation agree" if agreed else ""
     yield derived_fact(
         "loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
-        f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
+        f"{named(loss)} is {figure(times.min())} to {figure(times.max())} times {named(evaluation)} at {len(times)} "
+        f"evaluations{set_to}{agree}. About 1 is expected where both are the same mean.",
         {"factor": factor, "low": times.min(), "high": times.max()},
-        at=evaluation.step[within][0],
+        at=evaluation.step[0],
     )
 
 
 def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
     """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
-    uniform = uniform_loss(run)
-    if uniform is None or is_past_start(run, loss.step[0]):
-        return False
-    return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
+    uniform = None if is_past_start(run, loss.step[0]) else uniform_loss(run)
+    return uniform is not None and abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0
@@ -173,10 +173,10 @@ def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
     steps, train, evaluation = beside_training(*losses)
     if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
         return
-    learns = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
+    is_learnt = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
     times = train / evaluation
     in_step = times.max() < IN_STEP * times.min()  # a sum over more rows, or another unit
-    if not learns or in_step or evaluation.max() > BELOW_ALL_TRAINING * train.min():
+    if not is_learnt or in_step or evaluation.max() > BELOW_ALL_TRAINING * train.min():
         return
     loss, evaluated = map(named, losses)
     yield derived_fact(
@@ -241,25 +241,19 @@ def evaluation_began_alike(run: Run, losses: Losses) -> Facts:
     Rows that are prepared in another way, or evaluated in the wrong mode, are served worse from the start.
     """
     steps, train, evaluation = beside_training(*losses)
-    if len(train) < LEAST_PAIRS:
+    start, gap = median(losses[0].value[:LEAST_PAIRS]), evaluation - train
+    if len(train) < LEAST_PAIRS or start <= 0 or median(last_third(gap)) < MIN_OPENED_GAP_SHARE * start:
         return
-    start = median(losses[0].value[:LEAST_PAIRS])
-    fell, gap = start - float(train[0]), evaluation - train
-    if (
-        start <= 0
-        or fell < MIN_LEARNT_LOSS_SHARE * start
-        or gap[0] > MAX_ALIKE_GAP_SHARE * fell
-        or median(last_third(gap)) < MIN_OPENED_GAP_SHARE * start
-    ):
-        return
-    yield derived_fact(
-        "evaluation_began_alike",
-        f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
-        f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
-        "there, and the gap opened later.",
-        {"evaluation": evaluation[0], "train": train[0], "start": start},
-        at=steps[0],
-    )
+    fell = start - float(train[0])
+    if fell >= MIN_LEARNT_LOSS_SHARE * start and gap[0] <= MAX_ALIKE_GAP_SHARE * fell:
+        yield derived_fact(
+            "evaluation_began_alike",
+            f"at the first evaluation ({run.place(steps[0])}) {named(losses[1])} is {figure(evaluation[0])} and "
+            f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
+            "there, and the gap opened later.",
+            {"evaluation": evaluation[0], "train": train[0], "start": start},
+            at=steps[0],
+        )
 
 
 AS_IN_TRAINING = 0.1
@@ -421,55 +415,40 @@ def worse_beyond_length(run: Run, losses: Losses) -> Facts:
 
     Where no loss is split by positions or lengths, a longer row in the settings and a wide gap are stated.
     """
-    length = run.setting("sequence_length")
-    if not length:
+    length, start, train = run.setting("sequence_length"), median(losses[0].value[:LEAST_PAIRS]), last_level(losses[0])
+    if not length or not 0 <= train < start:
         return
-    start, train = median(losses[0].value[:LEAST_PAIRS]), last_level(losses[0])
-    apart = FAR_APART * start
-    if not 0 <= train < start:
-        return
-    placed = [
-        (*places, series)
-        for series in columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
-        if (places := _places_of(series)) is not None
-    ]
+    evaluated = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
+    placed = [(*places, series) for series in evaluated if (places := _places_of(series)) is not None]
     near = max((each for each in placed if each[1] <= length), key=lambda each: each[1], default=None)
-    beyond = [each for each in placed if each[0] >= length < each[1]]
+    beyond = min((each for each in placed if each[0] >= length < each[1]), key=lambda each: each[0], default=None)
     longer = next(iter(_longer_rows(run, length)), "")
-    if near is not None and beyond:
-        low, high = (last_level(series) for series in (near[2], min(beyond, key=lambda each: each[0])[2]))
-        if low - train > AS_IN_TRAINING * start or high - low < apart:
-            return
-        far = min(beyond, key=lambda each: each[0])[2]
-        text = (
-            f"{named(near[2])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and {named(far)} "
-            f"at {figure(high)}. Training rows have {figure(length)} tokens{longer and f', and {longer}'}: what lies "
-            "beyond was never trained."
-        )
-        values = {"train": train, "near": low, "far": high, "length": length}
-        yield derived_fact("worse_beyond_length", text, values)
-    elif longer and (high := last_level(losses[1])) - train >= apart:
-        text = (
+    if near is not None and beyond is not None:
+        low, high = last_level(near[2]), last_level(beyond[2])
+        if low - train <= AS_IN_TRAINING * start and high - low >= FAR_APART * start:
+            yield derived_fact(
+                "worse_beyond_length",
+                f"{named(near[2])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
+                f"{named(beyond[2])} at {figure(high)}. Training rows have {figure(length)} tokens"
+                f"{longer and f', and {longer}'}: what lies beyond was never trained.",
+                {"train": train, "near": low, "far": high, "length": length},
+            )
+    elif longer and (high := last_level(losses[1])) - train >= FAR_APART * start:
+        yield derived_fact(
+            "evaluated_on_longer",
             f"training rows have {figure(length)} tokens, and {longer}. {named(losses[1])} ends at about "
             f"{figure(high)} and {named(losses[0])} at {figure(train)}. Positions beyond the rows of training were "
-            "never trained."
+            "never trained.",
+            {"train": train, "far": high, "length": length},
         )
-        values = {"train": train, "far": high, "length": length}
-        yield derived_fact("evaluated_on_longer", text, values)
 
 
 def _places_of(series: Series) -> tuple[float, float] | None:
     """Return the first position and the end of those that a loss is of; a single length is of all up to it."""
-    match = _PLACES.search(" ".join(pieces_of(named(series))))
-    if match is None:
+    if (match := _PLACES.search(" ".join(pieces_of(named(series))))) is None:
         return None
-    first, last = (
-        float(number) * (1024 if kilo else 1) if number else None
-        for number, kilo in ((match["start"], match["kilo"]), (match["end"], match["kilos"]))
-    )
-    if first is None:
-        return None
-    return (first, first) if last is None else (first, last)
+    first = float(match["start"]) * (1024 if match["kilo"] else 1)
+    return first, float(match["end"]) * (1024 if match["kilos"] else 1) if match["end"] else first
 
 
 def _longer_rows(run: Run, length: float) -> Iterator[str]:
@@ -496,19 +475,12 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
-    losses = columns_of(run, Quantity.LOSS, phase="eval")
-    for few in (*scores, *losses):
+    measured = [*scores, *columns_of(run, Quantity.LOSS, phase="eval")]
+    for few in measured:
         rows, part = _rows_at_once(few)
-        others = [
-            many
-            for many in (*scores, *losses)
-            if many.quantity is few.quantity
-            and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
-        ]  # fmt: skip
-        if not rows or not others:
-            continue
-        many = max(others, key=_right)
-        if rows > FEW_ROWS and not _rows_at_once(many)[0]:
+        alike = [many for many in measured if many.quantity is few.quantity and _rows_at_once(many)[1] == part]
+        many = max((many for many in alike if not 0 < _rows_at_once(many)[0] <= rows), key=_right, default=None)
+        if not rows or many is None or (rows > FEW_ROWS and not _rows_at_once(many)[0]):
             continue
         is_loss = few.quantity is Quantity.LOSS
         low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
@@ -516,15 +488,14 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
             is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
         else:
             is_far = _right(many) - _right(few) >= FAR_FROM_ALL
-        if not is_far:
-            continue
-        yield derived_fact(
-            "evaluation_by_rows_at_once",
-            f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
-            f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
-            "Statistics of the batch make it depend on all of them.",
-            {"few": low, "many": high},
-        )
+        if is_far:
+            yield derived_fact(
+                "evaluation_by_rows_at_once",
+                f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+                f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+                "Statistics of the batch make it depend on all of them.",
+                {"few": low, "many": high},
+            )
 
 
 def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
@@ -578,10 +549,11 @@ _SCORES = (
 
 def _is_of_one_class(series: Series) -> bool:
     """Say whether a score measures one class, which answers of another class alone leave at 0."""
-    role = series.role
-    if role is None or role.quantity not in (Quantity.F1, Quantity.DICE, Quantity.IOU, Quantity.AVERAGE_PRECISION):
-        return False
-    return role.quantity is not Quantity.IOU or bool(role.part)
+    is_of_part = series.role is not None and bool(series.role.part)
+    return series.quantity in _OF_CLASSES or (series.quantity is Quantity.IOU and is_of_part)
+
+
+_OF_CLASSES = (Quantity.F1, Quantity.DICE, Quantity.AVERAGE_PRECISION)
 
 
 def contradictions(run: Run) -> Facts:
@@ -590,24 +562,22 @@ def contradictions(run: Run) -> Facts:
     Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
     scores whose phase is not known, too.
     """
-    for score, other in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
-        good, bad = sorted((score, other), key=lambda series: -series.value[-1])
+    for pair in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
+        good, bad = sorted(pair, key=lambda series: -series.value[-1])
         if good.value[-1] < MIN_GOOD_SCORE or not 0 <= bad.value.max() < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or bad.value[-1] > bad.value[0]:
             continue
         phases = {series.role.phase for series in (good, bad) if series.role}
-        is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
         is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
         if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
             continue
+        fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
         if is_one_answer:
             fact = "one_answer_of_majority"
             expected = "Neither ever moves while the loss falls: all rows get one answer, that of the common class."
-        elif is_majority:
+        elif not np.ptp(bad.value) or _is_of_one_class(bad):
             fact, expected = "majority_alone", "Where one class is rare, answers of the other alone give both."
-        else:
-            fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
         yield derived_fact(
             fact,
             f"{named(good)} is {figure(good.value[-1])} at the end while {named(bad)} is "
@@ -618,7 +588,7 @@ def contradictions(run: Run) -> Facts:
 
 def _is_learnt(run: Run) -> bool:
     loss = training_loss(run, LEAST_PAIRS)
-    return loss is not None and last_level(loss) < (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0])
+    return loss is not None and learns(loss)
 
 
 # A ranking by chance next to a loss that has learnt to rank.
@@ -653,10 +623,9 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
         for setting in run.settings.values()
         if _CANDIDATES.search(setting.key) and isinstance(setting.value, int | float) and setting.value >= FEWEST_RANKED
     ]
-    rows = run.setting("per_device_train_batch_size")
+    rows, lows = run.setting("per_device_train_batch_size"), list(map(last_level, losses))
     if len(counts) != 1 or not rows or rows < 2:
         return
-    lows = [last_level(loss) for loss in losses]
     if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
         return
     hits = ((rank / counts[0], score) for rank, score in _hits(run))
@@ -695,15 +664,10 @@ def ranking_stands_still(run: Run) -> Facts:
     share = share_of_ones(run)[0]
     is_learnt = share is not None and last_level(loss) < OF_CONSTANT * loss_of_guess(share)
     scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
-    if any(np.ptp(score.value) for score in scores):
-        return
-    for score in scores:
+    for score in scores if not any(np.ptp(score.value) for score in scores) else ():
         value, is_of_labels = score.value[0], score.quantity in _OF_LABELS
-        if (
-            any(word.isalpha() and word != "pr" for word in _parts(score))
-            or (is_of_labels and not is_learnt)
-            or float(f"{value:.2g}") == value
-        ):
+        is_of_part = any(word.isalpha() and word != "pr" for word in _parts(score))
+        if is_of_part or (is_of_labels and not is_learnt) or float(f"{value:.2g}") == value:
             continue
         constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
         yield derived_fact(
@@ -794,14 +758,12 @@ def hits_contradict_ranks(run: Run) -> Facts:
 def _hopeless_hits(run: Run) -> DerivedFact | None:
     hits = [(rank, score) for rank, score in _hits(run) if score.value.max() < MAX_HOPELESS_SCORE]
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
-    if score is None:
-        return None
-    ranks = [series for series in _median_ranks(run) if 0 <= last_level(series) <= far_down]
     # What is not among the first k adds 1 / (k + 1) at most.
     least = 0.5 + 0.5 / (far_down + 1)
+    ranks = [series for series in _median_ranks(run) if 0 <= last_level(series) <= far_down]
     ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= last_level(series) <= 1]
-    ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
-    if not ranks:
+    ranks = [series for series in ranks if score is not None and np.array_equal(series.step, score.step)]
+    if score is None or not ranks:
         return None
     return derived_fact(
         "hits_contradict_ranks",
@@ -813,15 +775,12 @@ def _hopeless_hits(run: Run) -> DerivedFact | None:
 
 
 def _hits_stand_while_ranks_fall(run: Run) -> DerivedFact | None:
-    for rank in _median_ranks(run):
-        end = last_level(rank)
-        if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= HALVED * median(rank.value[:LEAST_PAIRS]):
-            continue
-        for far_down, score in _hits(run):
-            shares, least = as_shares(score.value), min(1.0, far_down / end) / 2
-            first, last = median(shares[:LEAST_PAIRS]), median(last_third(shares))
-            if not np.array_equal(rank.step, score.step) or last > min(first * GETS_WORSE, LEFT_OF_HITS * least):
-                continue
+    ranks = [rank for rank in _median_ranks(run) if len(rank) >= 2 * LEAST_PAIRS]
+    fallen = [rank for rank in ranks if 0 < last_level(rank) <= HALVED * median(rank.value[:LEAST_PAIRS])]
+    for rank, (far_down, score) in product(fallen, _hits(run)):
+        shares, end = as_shares(score.value), last_level(rank)
+        first, last, least = median(shares[:LEAST_PAIRS]), median(last_third(shares)), min(1.0, far_down / end) / 2
+        if np.array_equal(rank.step, score.step) and last <= min(first * GETS_WORSE, LEFT_OF_HITS * least):
             return derived_fact(
                 "hits_contradict_ranks",
                 f"{named(rank)} falls from {figure(rank.value[0])} to about {figure(end)}, and {named(score)} is "
@@ -879,11 +838,11 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
     if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
-        is_of_all = score.role is not None and score.role.is_whole and score.role.quantity is not Quantity.RECALL
-        is_perfect = bool((as_shares(score.value) == 1).all()) and score.step[0] <= evaluation.step[0]
+        is_of_all = score.role is not None and score.role.is_whole and score.quantity is not Quantity.RECALL
         ranked = _AMONG_FIRST.search(named(score))
         is_few = ranked is not None and int(ranked[1]) < MOST_OF_CANDIDATES * math.exp(min(start, LARGEST_GUESS))
-        if is_perfect and (is_few or (is_of_all and ranked is None)):
+        is_asked = is_few or (is_of_all and ranked is None)
+        if is_asked and (as_shares(score.value) == 1).all() and score.step[0] <= evaluation.step[0]:
             yield derived_fact(
                 "perfect_at_once",
                 f"{named(score)} is {figure(score.value[0])} at all {len(score)} evaluations, from "
@@ -898,26 +857,23 @@ def scores_equal(run: Run) -> Facts:
     """Yield two scores of different things that have the same value at each evaluation."""
     scores = columns_of(run, *_MAY_BE_EQUAL, *_OF_RANKINGS_AND_ERRORS, phase="eval", least=MIN_EVALUATIONS)
     for one, other in combinations(scores, 2):
-        if not np.array_equal(one.step, other.step) or not np.array_equal(one.value, other.value):
-            continue
-        if len(distinct(one.value)) < LEAST_PAIRS or not _differ(one, other):
-            continue
-        yield derived_fact(
-            "scores_equal",
-            f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from {figure(one.value[0])} to "
-            f"{figure(one.value[-1])}. They are of different things: one is computed or logged as the other.",
-            {"first": one.value[0], "last": one.value[-1]},
-        )
+        are_same = np.array_equal(one.step, other.step) and np.array_equal(one.value, other.value)
+        if are_same and len(distinct(one.value)) >= LEAST_PAIRS and _differ(one, other):
+            yield derived_fact(
+                "scores_equal",
+                f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from "
+                f"{figure(one.value[0])} to {figure(one.value[-1])}. They are of different things: one is computed or "
+                "logged as the other.",
+                {"first": one.value[0], "last": one.value[-1]},
+            )
 
 
 def _differ(one: Series, other: Series) -> bool:
     """Say whether two scores are of different things, such as those among the first 1 and 10, that never are equal."""
-    if one.role is None or other.role is None:
-        return False
-    if one.role.quantity is other.role.quantity:
+    if one.quantity is other.quantity:
         first, second = (_AMONG_FIRST.search(named(each)) for each in (one, other))
         return first is not None and second is not None and first[1] != second[1]
-    return one.role.quantity not in _MAY_BE_EQUAL or other.role.quantity not in _MAY_BE_EQUAL
+    return not {one.quantity, other.quantity} <= _MAY_BE_EQUAL
 
 
 # Scores of the same answers that stand in an order, whatever the answers are.
@@ -940,15 +896,14 @@ def scores_out_of_order(run: Run) -> Facts:
     for low, high, why in _ordered(run):
         if len(low) < LEAST_PAIRS or not np.array_equal(low.step, high.step):
             continue
-        ends = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
-        if ends[1].min() < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
-            continue
-        yield derived_fact(
-            "scores_out_of_order",
-            f"{named(high)} is {figure(high.value[-1])} at the end, and {named(low)} "
-            f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
-            {"low": low.value[-1], "high": high.value[-1]},
-        )
+        lows, highs = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
+        if highs.min() >= 0 and (highs < (1 - OUT_OF_ORDER) * lows).all():
+            yield derived_fact(
+                "scores_out_of_order",
+                f"{named(high)} is {figure(high.value[-1])} at the end, and {named(low)} "
+                f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
+                {"low": low.value[-1], "high": high.value[-1]},
+            )
 
 
 def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
@@ -977,10 +932,9 @@ def _same_rows(one: Series, other: Series) -> bool:
 
     A score of a ranking without its number may be of all ranks, next to a hit rate among the first alone.
     """
-    if one.role is None or other.role is None:
-        return False
-    is_counted = one.role.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
-    return is_counted and (one.role.phase, one.role.part) == (other.role.phase, other.role.part)
+    is_counted = one.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
+    sides = [(each.role.phase, each.role.part) for each in (one, other) if each.role]
+    return is_counted and sides[0] == sides[1]
 
 
 # Shares of targets below a prediction, next to the quantile that it is of.
@@ -1011,20 +965,18 @@ def quantiles_mirrored(run: Run) -> Facts:
     set_to = [
         float(setting.value)
         for setting in run.settings.values()
-        if _QUANTILE.fullmatch(setting.key.rpartition("/")[2]) and isinstance(setting.value, int | float)
+        if _QUANTILE.fullmatch(setting.last_part) and isinstance(setting.value, int | float)
     ]
     parts = []
     for series in (each.finite for name, each in run.series.items() if each is run[name]):
-        name = named(series)
+        name, late = named(series), tail(series) - 0.5
         if not _COVERS.search(name) or len(series) < LEAST_PAIRS:
             continue
-        found = list(_OF_QUANTILE.finditer(name))[-1:]
-        of_name = [float(f"0.{match['share'] or match['spelt'] or match['percent']}") for match in found]
-        asked = next(iter([*of_name, *set_to]), 0.5)
-        to_side, late = math.copysign(1.0, asked - 0.5), tail(series) - 0.5
-        if not 0 < asked < 1 or abs(asked - 0.5) < EXTREME_QUANTILE:
-            continue
-        if (late * to_side).max() <= -abs(asked - 0.5) / 2 and np.abs(late).max() <= 0.5:
+        of_name = [match["share"] or match["spelt"] or match["percent"] for match in _OF_QUANTILE.finditer(name)]
+        asked = next(iter([*(float(f"0.{digits}") for digits in of_name[-1:]), *set_to]), 0.5)
+        off = asked - 0.5
+        is_mirrored = (late * math.copysign(1.0, off)).max() <= -abs(off) / 2 and np.abs(late).max() <= 0.5
+        if EXTREME_QUANTILE <= abs(off) < 0.5 and is_mirrored:
             parts.append(f"{name} ends at about {figure(median(late) + 0.5)}, and {figure(asked)} is asked")
     if parts:
         yield derived_fact(
@@ -1053,29 +1005,27 @@ def known_but_not_written(run: Run) -> Facts:
     """Yield that the texts that the model writes are wrong, though it knows nearly each next token that it is given."""
     scores = columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS)
     perplexity, bound = next_token_known(run), KNOWN_PERPLEXITY
-    if perplexity is None and (loss := logged(run, "eval_loss")) is not None:
-        perplexity, bound = loss, KNOWN_LOSS
+    if perplexity is None:
+        perplexity, bound = logged(run, "eval_loss"), KNOWN_LOSS
         exact = columns_of(run, Quantity.ACCURACY, least=LEAST_PAIRS)
         scores = [score for score in exact if not _EXACT.isdisjoint(pieces_of(named(score)))]
     known = 0 if perplexity is None else true_at_end(perplexity.value <= bound)
-    if perplexity is None or not known or run.kind in NOT_BY_LOSS:
-        return
-    known_from = perplexity.step[len(perplexity) - known]
-    for score in scores:
-        later = score.where(score.step >= known_from)
+    for score in scores if known and run.kind not in NOT_BY_LOSS else ():
+        if perplexity is None:
+            return
+        later = score.where(score.step >= perplexity.step[-known])
         is_error = score.quantity is Quantity.WORD_ERROR_RATE
         is_wrong = as_shares(score.value).min() >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
-        if len(later) < LEAST_PAIRS or not is_wrong:
-            continue
-        yield derived_fact(
-            "known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
-            f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
-            f"ends at {figure(perplexity.value[-1])}. With the right tokens before it, the model knows the "
-            f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
-            "that it is to predict, or the texts are written or scored in a wrong way.",
-            {"score": score.value.max(), "perplexity": perplexity.value[-1]},
-            at=later.step[0],
-        )
+        if len(later) >= LEAST_PAIRS and is_wrong:
+            yield derived_fact(
+                "known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
+                f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
+                f"ends at {figure(perplexity.value[-1])}. With the right tokens before it, the model knows the "
+                f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
+                "that it is to predict, or the texts are written or scored in a wrong way.",
+                {"score": score.value.max(), "perplexity": perplexity.value[-1]},
+                at=later.step[0],
+            )
 
 
 _REFERENCE = regex(
@@ -1168,17 +1118,15 @@ def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
 
 def below_accuracy(run: Run) -> Facts:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
-    if run.kind in NOT_BY_LOSS:
-        return
-    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)):
+    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)) if run.kind not in NOT_BY_LOSS else ():
         steps, accuracy, loss = aligned(score.finite, of_loss.finite)
         later = slice(len(steps) // 2, None)
         right, level = as_shares(accuracy)[later], loss[later]
-        if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
+        wrong = 1 - median(right)
+        if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or wrong < MIN_WRONG:
             continue
         if np.mean(level < OF_LEAST * (1 - right) * math.log(2)) < SHARE_OF_RECORDS_BELOW:
             continue
-        wrong = 1 - median(right)
         least = wrong * math.log(2)
         yield derived_fact(
             "loss_contradicts_accuracy",
@@ -1235,14 +1183,14 @@ def negated_probability(run: Run) -> Facts:
 
     Not this where an overlap of masks is measured, whose negation is a loss.
     """
-    if run.kind in NOT_BY_LOSS or any(OVERLAP.search(name) for name in run.series):
-        return
-    for of_loss, score in [(run[loss], run[score]) for loss, score in PAIRS if loss in run and score in run]:
-        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
-        right = as_shares(accuracy)
-        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1 or _OF_A_PROBE.search(named(score)):
+    is_asked = run.kind not in NOT_BY_LOSS and not any(OVERLAP.search(name) for name in run.series)
+    for of_loss, score in ((run.series.get(loss), run.series.get(score)) for loss, score in PAIRS if is_asked):
+        if of_loss is None or score is None or _OF_A_PROBE.search(named(score)):
             continue
-        later = slice(len(steps) // 2, None)
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
+        right, later = as_shares(accuracy), slice(len(steps) // 2, None)
+        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1:
+            continue
         off = np.abs(loss[later] + right[later]).max()
         if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -MIN_MIRRORED_CORRELATION:
             continue
@@ -1306,35 +1254,27 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 def training_behind(run: Run) -> Facts:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time.
 
-    Where settings make training harder, evaluation need not answer nearly all.
-    Not this where training counts the tokens of prompts as well.
+    Where settings make training harder, evaluation need not answer nearly all. Not this where training counts the
+    tokens of prompts as well, or answers are counted against labels of two rows.
     """
-    if mixes_labels(run):
-        return  # what training answers is counted against labels of two rows
-    for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
+    fact, expected = _asked_alike(run)
+    is_disturbed = fact == "disturbed_training_behind"
+    least, lead = (0.0, DISTURBED_AHEAD) if is_disturbed else (MIN_GOOD_ACCURACY, MIN_LEAD_OVER_TRAINING)
+    for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY) if not mixes_labels(run) else ():
         train, evaluation = (
-            [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]
+            next((each for each in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(each))), None)
             for phase in ("train", "eval")
         )
-        if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
+        if train is None or len(train) < MIN_RECORDS_FOR_LEVEL or evaluation is None or len(evaluation) < LEAST_PAIRS:
             continue
-        low, high = last_level(train[0]), last_level(evaluation[0])
-        fact, expected = _asked_alike(run)
-        is_disturbed = fact == "disturbed_training_behind"
-        if not (
-            high - low >= DISTURBED_AHEAD
-            if is_disturbed
-            else high >= MIN_GOOD_ACCURACY and high - low >= MIN_LEAD_OVER_TRAINING
-        ):
-            continue
-        if high > 1 or prompts_counted(run) is not None:
-            continue
-        yield derived_fact(
-            fact,
-            f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-            f"third). {expected}.",
-            {"train": low, "eval": high},
-        )
+        low, high = last_level(train), last_level(evaluation)
+        if high - low >= lead and least <= high <= 1 and prompts_counted(run) is None:
+            yield derived_fact(
+                fact,
+                f"{named(evaluation)} is {figure(high)} and {named(train)} {figure(low)} (medians of the last "
+                f"third). {expected}.",
+                {"train": low, "eval": high},
+            )
 
 
 def _asked_alike(run: Run) -> tuple[str, str]:
@@ -1374,23 +1314,17 @@ def training_rows_evaluated(run: Run) -> Facts:
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         again = next(filter(_is_of_training_rows, columns_of(run, quantity, least=LEAST_PAIRS)), None)
         held_out, train = (
-            [
-                each
-                for each in columns_of(run, quantity, phase=phase, least=LEAST_PAIRS)
-                if not _is_of_training_rows(each)
-            ]
-            for phase in ("eval", "train")
+            [each for each in columns_of(run, quantity, phase=of, least=LEAST_PAIRS) if not _is_of_training_rows(each)]
+            for of in ("eval", "train")
         )
         held_out = [series for series in held_out if again and _parts(series) <= _parts(again)]
         train = [series for series in train if held_out and _parts(held_out[0]) <= _parts(series)]
         if again is None or not train:
             continue
         learnt = min(train, key=lambda series: len(_parts(series)))
-        low, middle, high = (last_level(series) for series in (learnt, again, held_out[0]))
+        low, middle, high = map(last_level, (learnt, again, held_out[0]))
         gap = high - low if quantity is Quantity.LOSS else low - high
-        if gap < LEAST_GAP * max(abs(high), abs(low)):
-            continue
-        way = (middle - low) / (high - low)
+        way = (middle - low) / (high - low) if gap >= LEAST_GAP * max(abs(high), abs(low)) else 0.5
         if AS_NEAR < way < 1 - AS_NEAR or (abs(way) <= AS_NEAR and harder_in_training(run)):
             continue
         fact, expected = "gap_between_rows", "They do as well as in training, so the gap is one between rows."
@@ -1454,18 +1388,17 @@ _TURN = regex(
 def evaluated_twice(run: Run) -> Facts:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
-    if not found:
-        yield from _evaluated_in_turn(run)
-        yield from scored_again(run)
-        return
-    off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
-    yield derived_fact(
-        "evaluated_twice",
-        f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
-        f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
-        "values on the same rows, unless dropout or statistics of batches are still on.",
-        {"off": off, "first": first[-1], "second": second[-1]},
-    )
+    if found:
+        off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
+        yield derived_fact(
+            "evaluated_twice",
+            f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
+            f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
+            "values on the same rows, unless dropout or statistics of batches are still on.",
+            {"off": off, "first": first[-1], "second": second[-1]},
+        )
+    yield from _evaluated_in_turn(run)
+    yield from scored_again(run)
 
 
 def _evaluated_in_turn(run: Run) -> Facts:
@@ -1473,22 +1406,23 @@ def _evaluated_in_turn(run: Run) -> Facts:
 
     Not this where an evaluation draws samples.
     """
-    turns: dict[tuple[str, float], list[float]] = {}
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
-    for series in sorted(evaluations, key=lambda series: series.name):
-        if _TURN.search(series.name) is not None and len(series) == 1:
-            turns.setdefault((_TURN.sub("", series.name), series.step[0]), []).append(series.value[0])
-    enough = {place: values for place, values in turns.items() if len(values) > 1 and min(values) > 0}
-    off = {place: np.ptp(values) / max(values) for place, values in enough.items()}
-    place = max(off, key=lambda each: off[each], default=None)
-    if place is None or off[place] < AS_EXACT:
-        return
-    yield derived_fact(
-        "evaluated_twice",
-        f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
-        "weights. They give equal values on the same rows, unless dropout or statistics of batches are still on.",
-        {"off": off[place], "times": len(turns[place])},
+    turns = by_key(
+        ((_TURN.sub("", series.name), series.step[0]), series.value[0])
+        for series in sorted(evaluations, key=lambda series: series.name)
+        if _TURN.search(series.name) is not None and len(series) == 1
     )
+    off = {
+        place: np.ptp(values) / max(values) for place, values in turns.items() if len(values) > 1 and min(values) > 0
+    }
+    place = max(off, key=lambda each: off[each], default=None)
+    if place is not None and off[place] >= AS_EXACT:
+        yield derived_fact(
+            "evaluated_twice",
+            f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
+            "weights. They give equal values on the same rows, unless dropout or statistics of batches are still on.",
+            {"off": off[place], "times": len(turns[place])},
+        )
 
 
 def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
@@ -1556,19 +1490,19 @@ def inputs_differ(run: Run) -> Facts:
             unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
     at_evaluations = run["eval_loss"].finite.step if "eval_loss" in run else np.zeros(0)
     parts = []
-    for key, each in unread.items():
-        if list(each) == [False]:  # one name in records of both
-            of_evaluation = np.isin(each[False].step, at_evaluations)
-            each = {False: each[False].where(~of_evaluation), True: each[False].where(of_evaluation)}  # noqa: PLW2901
-        if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
+    for key, sides in unread.items():
+        train, evaluated = sides.get(False), sides.get(True)
+        if train is not None and evaluated is None:  # one name in records of both
+            of_evaluation = np.isin(train.step, at_evaluations)
+            train, evaluated = train.where(~of_evaluation), train.where(of_evaluation)
+        if train is None or len(train) < MIN_RECORDS_FOR_LEVEL or evaluated is None or len(evaluated) < LEAST_PAIRS:
             continue
-        train, evaluated = each[False], each[True]
         level, other, spread = median(train.value), median(evaluated.value), np.ptp(train.value)
         low, high = sorted((abs(level), abs(other)))
-        off = np.abs(evaluated.value - level).min()
+        off, is_spread = np.abs(evaluated.value - level).min(), not _SPREADS.isdisjoint(key)
         is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
-        is_far |= not _SPREADS.isdisjoint(key) and high >= FAR_OTHER_SCALE * low and off > spread > 0
-        is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
+        is_far |= is_spread and high >= FAR_OTHER_SCALE * low and off > spread > 0
+        is_odd = other > level if _is_empty_share(key) else not is_spread or high >= OTHER_SCALE * low
         if is_far and is_odd:
             parts.append(
                 f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in "
@@ -1608,28 +1542,23 @@ MAX_PARTED_LOSS_SHARE = 0.6
 @given_losses(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def within_first_pass(run: Run, losses: Losses) -> Facts:
     """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
-    loss, evaluation = losses
-    steps, levels, values = beside_training(loss, evaluation)
+    steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps) if len(steps) else None
     if passes is None:
         return
-    pairs = [
-        (step, train, value, made)
-        for step, train, value, made in np.stack([steps, levels, values, passes], axis=1).tolist()
-        if value > 0 and made <= ONE_PASS
-    ]
-    apart = [pair for pair in pairs if 0 <= pair[1] < MAX_PARTED_LOSS_SHARE * pair[2]]
-    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > MAX_START_DIFFERENCE_SHARE:
+    early = np.flatnonzero((evaluated > 0) & (passes <= ONE_PASS))
+    apart = early[(train[early] >= 0) & (train[early] < MAX_PARTED_LOSS_SHARE * evaluated[early])]
+    if len(apart) < 2 or abs(train[early[0]] / evaluated[early[0]] - 1) > MAX_START_DIFFERENCE_SHARE:
         return
-    (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
+    first, at = early[0], apart[int(np.argmin(train[apart] / evaluated[apart]))]
     yield derived_fact(
         "apart_within_first_pass",
-        f"at {run.place(at)}, after {figure(made)} passes over the data, {named(loss)} is about {figure(train)} "
-        f"and {named(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
-        f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
-        "come again, or resemble those just before.",
-        {"train": train, "eval": evaluated, "passes": made},
-        at=at,
+        f"at {run.place(steps[at])}, after {figure(passes[at])} passes over the data, {named(losses[0])} is about "
+        f"{figure(train[at])} and {named(losses[1])} {figure(evaluated[at])}; at {run.place(steps[first])} they were "
+        f"{figure(train[first])} and {figure(evaluated[first])}. Rows that are met for the first time are no easier "
+        "than those of evaluation: rows come again, or resemble those just before.",
+        {"train": train[at], "eval": evaluated[at], "passes": passes[at]},
+        at=steps[at],
     )
 
 
@@ -1647,33 +1576,32 @@ OF_EXPECTED = 0.5
 
 def few_distinct_rows(run: Run) -> Facts:
     """Yield that far fewer rows are distinct than there are, or than were drawn of so many, even if by chance."""
-    rows, distinct = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
-    if 1 < distinct < OF_EXPECTED * rows and run.kind not in POLICIES:
-        yield derived_fact(
-            "few_distinct_rows",
-            f"by the log {figure(distinct)} of {figure(rows)} training rows are distinct: each of these comes "
-            f"about {figure(rows / distinct)} times in a pass.",
-            {"distinct": distinct, "rows": rows},
-        )
+    if run.kind in POLICIES:
         return
-    for series in run.series.values() if run.kind not in POLICIES else ():
-        words, count = set(pieces_of(series.name)), series.finite
-        if not words & _DISTINCT or not words & _OF_ROWS or words - _DISTINCT - _OF_ROWS - _OF_COUNTS:
-            continue
-        passes = passes_at(run, count.step[-1:]) if len(count) >= MIN_RECORDS_FOR_LEVEL else None
+    rows, known = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
+    if 1 < known < OF_EXPECTED * rows:
+        yield derived_fact(
+            "few_distinct_rows",
+            f"by the log {figure(known)} of {figure(rows)} training rows are distinct: each of these comes "
+            f"about {figure(rows / known)} times in a pass.",
+            {"distinct": known, "rows": rows},
+        )
+    batch = run.facts.effective_batch or 0
+    for count in called(run, _DISTINCT, _OF_ROWS, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        passes = passes_at(run, count.step[-1:])
         made = 0.0 if passes is None else float(passes[-1])
-        drawn = (run.facts.effective_batch or 0) * count.step[-1] if run.step_name == "step" else 0.0
-        rows = run.setting("train_rows") or (drawn / made if made else 0.0)
-        distinct, expected = count.value[-1] if len(count) else 0.0, rows * (1 - math.exp(-made))
-        grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
-        if not made or not grows or distinct >= OF_EXPECTED * expected:
+        if not made or not set(pieces_of(count.logged_as or count.name)) <= _DISTINCT | _OF_ROWS | _OF_COUNTS:
+            continue
+        of_rows = rows or (batch * count.step[-1] / made if run.step_name == "step" else 0.0)
+        last, expected = count.value[-1], of_rows * (1 - math.exp(-made))
+        if not max(1.0, batch) < last < OF_EXPECTED * expected or (np.diff(count.value) < 0).any():
             continue
         yield derived_fact(
             "few_distinct_rows",
-            f"{named(series)} is {figure(distinct)} at {run.place(count.step[-1])}, after {figure(made)} "
-            f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
-            f"these comes about {figure(rows / distinct)} times in a pass.",
-            {"distinct": distinct, "rows": rows, "passes": made},
+            f"{named(count)} is {figure(last)} at {run.place(count.step[-1])}, after {figure(made)} "
+            f"passes over {figure(of_rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
+            f"these comes about {figure(of_rows / last)} times in a pass.",
+            {"distinct": last, "rows": of_rows, "passes": made},
         )
 
 
@@ -1717,18 +1645,16 @@ def files_shared(run: Run, losses: Losses) -> Facts:
 
     Not this where a setting splits the rows of one file.
     """
+    train, held_out = map(last_level, losses)
+    if not 0 < held_out <= AS_LOW * train or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
+        return
     sides = dict[bool, list[Setting]]()
     for setting in run.settings.values():
         words = set(pieces_of(setting.key.rpartition("/")[2]))
         phases = {PHASES[word] for word in words if word in PHASES}
         if len(phases) == 1 and words - PHASES.keys() and words - PHASES.keys() <= _OF_FILES:
             sides.setdefault(phases == {"eval"}, []).append(setting)
-    if len(sides) < 2 or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
-        return
-    train, held_out = (last_level(series) for series in losses)
-    if not 0 < held_out <= AS_LOW * train:
-        return
-    for ours, theirs in ((ours, theirs) for ours in sides[False] for theirs in sides[True]):
+    for ours, theirs in product(sides.get(False, ()), sides.get(True, ())):
         shared = sorted(_files_of(ours.value) & _files_of(theirs.value))
         if shared:
             yield derived_fact(
@@ -1788,20 +1714,17 @@ def where_the_gap_opens(run: Run, losses: Losses) -> Facts:
 @given_losses(MIN_RECORDS_FOR_LEVEL)
 def evaluation_after_passes(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation is as low as training after so many passes that rows are known by heart."""
-    loss = losses[0]
     steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
-    low, start = median(train[-LEAST_PAIRS:]), median(loss.value[:3])
-    late = median(evaluated[-LEAST_PAIRS:])
-    if not 0 < low < KNOWN_BY_HEART * start or late > AS_LOW * low:
-        return
-    yield derived_fact(
-        "evaluation_as_low",
-        f"after {figure(passes[0])} passes over the data the training loss is {figure(low)} and the "
-        f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
-        "evaluation is expected above.",
-        {"passes": passes[0], "train": low, "eval": late},
-        at=steps[-1],
-    )
+    low, late, start = median(train[-LEAST_PAIRS:]), median(evaluated[-LEAST_PAIRS:]), median(losses[0].value[:3])
+    if 0 < low < KNOWN_BY_HEART * start and late <= AS_LOW * low:
+        yield derived_fact(
+            "evaluation_as_low",
+            f"after {figure(passes[0])} passes over the data the training loss is {figure(low)} and the "
+            f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
+            "evaluation is expected above.",
+            {"passes": passes[0], "train": low, "eval": late},
+            at=steps[-1],
+        )

@@ -574,6 +574,7 @@ WORSE_BY = 0.15
 """Share of its first level by which a score ends worse at least. Chosen: other rows cost less."""
 LEFT_OF_LOSS = 0.7
 """Share of its first level to which a loss falls at most where much is learnt. Chosen."""
+_SCORES = sorted((HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK})
 
 
 def score_worsens(run: Run) -> Facts:
@@ -586,7 +587,7 @@ def score_worsens(run: Run) -> Facts:
         return
     if any(last_level(loss) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
         return
-    for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK}, least=MIN_EVALUATIONS):
+    for series in columns_of(run, *_SCORES, least=MIN_EVALUATIONS):
         role = series.role
         if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES):
             continue

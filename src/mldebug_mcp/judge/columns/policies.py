@@ -88,13 +88,14 @@ def entropy_out_of_bounds(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if entropy is None or run.kind not in POLICIES or entropy.value.min() < 0:
         return
-    targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
+    settings = run.settings.values()
+    targets = [(setting.key, setting.value) for setting in settings if _TARGET.search(setting.key)]
     targets += [(name, run[name].value[-1]) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
     first, late = entropy.value[0], last_level(entropy)
     # One of continuous actions that is on its way to its target passes 0 within a third of a run.
     if below and tail(entropy).max() <= LEFT_AT_END * first:
-        (name, target) = below[0]
+        name, target = below[0]
         yield derived_fact(
             "entropy_target_below_any",
             f"{name} is {figure(target)}, and {named(entropy)} goes from {figure(first)} to {figure(late)}, never "
@@ -102,10 +103,10 @@ def entropy_out_of_bounds(run: Run) -> Facts:
             "temperature falls until nothing pays for entropy.",
             {"target": target, "first": first, "late": late},
         )
-    counts = [setting.value for setting in run.settings.values() if _ACTIONS.fullmatch(setting.key.rpartition("/")[2])]
-    is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in run.settings.values())
-    actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), 0.0)
-    if is_discrete and actions and entropy.value.min() > math.log2(actions):
+    counts = [setting.value for setting in settings if _ACTIONS.fullmatch(setting.last_part)]
+    actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), math.inf)
+    is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in settings)
+    if is_discrete and entropy.value.min() > math.log2(actions):
         yield derived_fact(
             "entropy_above_all_alike",
             f"{named(entropy)} is {figure(entropy.value.min())} or more, and {figure(actions)} actions that "
@@ -134,14 +135,13 @@ def groups_alike(run: Run) -> Facts:
     if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(paid.value.max()), abs(middle)):
         return
     early, late = entropy.value[0], last_level(entropy)
-    is_lost = late <= HALVED * early
-    why = (
-        "The policy has one answer left for each prompt, right or wrong, and explores no other."
-        if is_lost
-        else "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
-    )
+    fact = "groups_alike_with_entropy"
+    why = "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
+    if late <= HALVED * early:
+        fact = "groups_alike_without_entropy"
+        why = "The policy has one answer left for each prompt, right or wrong, and explores no other."
     yield derived_fact(
-        "groups_alike_without_entropy" if is_lost else "groups_alike_with_entropy",
+        fact,
         f"{named(alike[0])} is about {figure(share)}: all answers to a prompt earn alike. But {named(paid)} goes "
         f"from {figure(low)} to {figure(high)} from record to record (10 and 90 % of the last third), so prompts "
         f"do not. {named(entropy)} goes from {figure(early)} to about {figure(late)}. {why}",
@@ -186,15 +186,13 @@ def far_without_gain(run: Run) -> Facts:
 
     Not this where the rewards of its groups hardly differ any more, as they do where all earn the most.
     """
-    rewards, spread = rewards_of(run), run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
-    if run.kind != "grpo" or rewards is None or len(rewards) < MIN_DIVERGENCE_RECORDS or not len(spread):
+    rewards, spread = rewards_of(run), logged(run, "reward_std")
+    if run.kind != "grpo" or rewards is None or len(rewards) < MIN_DIVERGENCE_RECORDS or spread is None:
         return
-    usual, first, last = median(spread), start_level(rewards.value), end_level(rewards.value)
-    if last - first >= HALF_THE_SPREAD * usual or end_level(spread) < HALF_THE_SPREAD * usual:
-        return
-    for divergence in divergences(run):
-        kl = divergence.series
-        end = end_level(kl.value)
+    usual, first, last = median(spread.value), start_level(rewards.value), end_level(rewards.value)
+    gains = last - first >= HALF_THE_SPREAD * usual or end_level(spread.value) < HALF_THE_SPREAD * usual
+    for divergence in divergences(run) if not gains else ():
+        kl, end = divergence.series, end_level(divergence.series.value)
         if divergence.of_update or len(kl) < MIN_DIVERGENCE_RECORDS or end <= divergence.limit:
             continue
         yield derived_fact(
@@ -276,28 +274,26 @@ ALL_CUT = 0.97
 
 def at_limit(run: Run) -> Facts:
     """Yield that completions reach their limit, with the share that is cut."""
-    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
-    lengths = columns_of(run, Quantity.COMPLETION_LENGTH, phase="train")
-    limit = run.setting("max_completion_length")
-    if not cut or len(cut[0]) < MIN_RECORDS_FOR_LEVEL or median(cut[0].value) < MANY_CUT:
+    cut = next(iter(columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")), None)
+    if cut is None or len(cut) < MIN_RECORDS_FOR_LEVEL or (share := median(cut.value)) < MANY_CUT:
         return
-    text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
-    text += f"; {percent(last_level(cut[0]))} lately)"
+    text = f"{percent(share)} of the completions are cut at their limit (median of {len(cut)} records"
+    text += f"; {percent(last_level(cut))} lately)"
+    lengths, longer = (columns_of(run, Quantity.COMPLETION_LENGTH, phase=phase) for phase in ("train", "eval"))
+    limit, paid = run.setting("max_completion_length"), rewards_of(run)
     if lengths:
         text += f"; the mean length is {figure(last_level(lengths[0]))}" + (
             f" of at most {figure(limit)}" if limit else ""
         )
-    longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    share, paid = median(cut[0].value), rewards_of(run)
     earned = median(paid.value) if paid is not None and _is_share(paid) else 0.0
-    fact = "none_ends" if share >= ALL_CUT else "cut_ones_are_paid" if earned > 1 - share else "cut_at_limit"
-    why = "What is cut before its answer earns nothing; a few per cent are expected."
-    if paid is not None and fact == "cut_ones_are_paid":
-        why = (
-            f"{named(paid)} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
-        )
+    fact, why = "cut_at_limit", "What is cut before its answer earns nothing; a few per cent are expected."
+    if share >= ALL_CUT:
+        fact = "none_ends"
+    elif paid is not None and earned > 1 - share:
+        fact, name = "cut_ones_are_paid", named(paid)
+        why = f"{name} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
     yield derived_fact(fact, f"{text}. {why}", {"share": share})
 
 
@@ -431,21 +427,17 @@ LEAST_NATS = 50.0
 
 def logps_multiplied(run: Run) -> Facts:
     """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
-    if run.kind != "preference":
-        return
-    for series in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
-        if len(series) < LEAST_PAIRS:
-            continue
-        first, last = series.value[0], median(series.value[-LEAST_PAIRS:])
-        if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
-            continue
-        yield derived_fact(
-            "logps_multiplied",
-            f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
-            "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
-            "preferences are learnt.",
-            {"first": first, "last": last},
-        )
+    sides = (logged(run, name, LEAST_PAIRS) for name in ("logps/chosen", "eval_logps/chosen"))
+    for series in sides if run.kind == "preference" else ():
+        first, last = (0.0, 0.0) if series is None else (series.value[0], median(series.value[-LEAST_PAIRS:]))
+        if series is not None and first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS:
+            yield derived_fact(
+                "logps_multiplied",
+                f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
+                "preferences are learnt.",
+                {"first": first, "last": last},
+            )
 
 
 MIN_NATS_LOST = 8.0
@@ -461,13 +453,13 @@ def both_sides_sink(run: Run) -> Facts:
 
     Not this where chosen answers lose a few nats alone, or no more than records scatter.
     """
-    sides = [logged(run, name, MIN_RECORDS_FOR_LEVEL) for name in ("logps/chosen", "logps/rejected")]
-    if run.kind != "preference" or sides[0] is None or sides[1] is None:
+    found = (logged(run, name, MIN_RECORDS_FOR_LEVEL) for name in ("logps/chosen", "logps/rejected"))
+    sides = [side for side in found if side is not None]
+    if run.kind != "preference" or len(sides) < 2:
         return
-    starts = [median(side.value[:LEAST_PAIRS]) for side in sides if side is not None]
-    ends = [last_level(side) for side in sides if side is not None]
+    starts, ends = [median(side.value[:LEAST_PAIRS]) for side in sides], list(map(last_level, sides))
     chosen, rejected = (start - end for start, end in zip(starts, ends, strict=True))
-    scatter = max(noise(side.value) for side in sides if side is not None)
+    scatter = max(noise(side.value) for side in sides)
     if chosen < max(MIN_NATS_LOST, FAR_SIGMAS * scatter) or rejected - chosen > MIN_PARTING_SHARE * chosen:
         return
     yield derived_fact(

@@ -105,30 +105,29 @@ def weighed_parts(run: Run, total: Series) -> Facts:
     if len(parts) < 2 or summed is None:
         return
     weights, _ = summed
-    columns = np.stack([part.value for part in parts], axis=1)
-    early, late = (row_medians((columns[piece] * weights).T) for piece in (slice(0, 3), slice(-3, None)))
-    shares = late / late.sum()
+    columns = np.stack([part.value for part in parts], axis=1) * weights
+    early, late = (row_medians(columns[piece].T) for piece in (slice(0, 3), slice(-3, None)))
     equation = " + ".join(f"{figure(w)} x {named(series)}" for w, series in zip(weights, parts, strict=True))
+    shares, fall = late / late.sum(), early - late
+    steady = (fall <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (-fall <= MAX_STEADY_RISE_SHARE * np.abs(early))
+    rest_falls = (early.sum() - early) * (1 - MIN_LEARNING_FALL_SHARE) > late.sum() - late
+    for k in np.flatnonzero(steady & rest_falls & (weights > 0) & (early > 0)).tolist():
+        if not is_auxiliary(named(parts[k])):
+            yield derived_fact(
+                "part_stays",
+                f"{named(total)} = {equation}; {named(parts[k])} stays at {figure(median(parts[k].value[-3:]))} while "
+                "the other parts fall. A part that is trained falls, too.",
+                {"share": shares[k]},
+            )
     most = int(np.argmax(shares))
-    steady = (early - late <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (
-        late - early <= MAX_STEADY_RISE_SHARE * np.abs(early)
-    )
-    rest_falls = [
-        float(early.sum() - early[k]) * (1 - MIN_LEARNING_FALL_SHARE) > float(late.sum() - late[k])
-        for k in range(len(parts))
-    ]
-    for k, series in enumerate(parts):
-        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
-            level = figure(median(series.value[-3:]))
-            text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
-            expected = " A part that is trained falls, too."
-            yield derived_fact("part_stays", text + expected, {"share": shares[k]})
-    if (
-        MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS
-        and weights.min() > MIN_RELATIVE_WEIGHT * weights.max()
-    ):
-        text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
-        yield derived_fact("part_rules", f"{text} The other parts have next to no gradient.", {"share": shares[most]})
+    is_ruling = MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS
+    if is_ruling and weights.min() > MIN_RELATIVE_WEIGHT * weights.max():
+        yield derived_fact(
+            "part_rules",
+            f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it. "
+            "The other parts have next to no gradient.",
+            {"share": shares[most]},
+        )
 
 
 def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
@@ -240,7 +239,7 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
         series.finite
         for name, series in run.series.items()
         if name != total.name
-        and (series.quantity in (None, *LOSSES, Quantity.KL))
+        and series.quantity in (None, *LOSSES, Quantity.KL)
         and np.array_equal(series.finite.step, total.step)
         and np.ptp(series.finite.value) > 0
         and series.finite.value.min() >= 0
@@ -253,11 +252,10 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
         factor = float(factors[0])
         off = total.value - whole.value - factor * part.value
         rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
-        goes = abs(factor) * np.ptp(part.value)
-        if not -1 < factor < 0 or np.abs(off).max() > rounded or goes < MANY_DIGITS * rounded or last <= first:
-            continue
-        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
-        return
+        is_exact = np.abs(off).max() <= rounded and abs(factor) * np.ptp(part.value) >= MANY_DIGITS * rounded
+        if -1 < factor < 0 and is_exact and last > first:
+            yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
+            return
 
 
 MOST_SUMMED = 12
@@ -298,23 +296,21 @@ COUNTS_IN_FULL = 0.1
 """Factor from which on a divergence counts in full. Chosen: spread over the values of a row it has a hundredth."""
 
 
-def divergence_against_mean(run: Run) -> Facts:
+@given_loss(not_of=NOT_BY_LOSS)
+def divergence_against_mean(run: Run, total: Series) -> Facts:
     """Yield that a divergence from the prior vanishes which counts in full next to a mean over the values of a row.
 
     Not this where the reconstruction is a sum over these, or the factor of the divergence makes up for the mean.
     """
-    total = training_loss(run, not_of=NOT_BY_LOSS)
     try:
         collapsed = loss_at_collapse(run)
     except CannotTell:
         return
-    if total is None or collapsed is None or collapsed.values["of_equal_embeddings"]:
+    if collapsed is None or collapsed.values["of_equal_embeddings"]:
         return
     _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL)
-    gone, kept = (
-        [each for each in weighted if each[0].role and (each[0].role.quantity is Quantity.KL) is is_divergence]
-        for is_divergence in (True, False)
-    )
+    gone = [each for each in weighted if each[0].quantity is Quantity.KL]
+    kept = [each for each in weighted if each[0].quantity is not Quantity.KL]
     if not gone or len(kept) != 1 or kept[0][0].value[0] > MEAN_OF_VALUES or gone[0][1] < COUNTS_IN_FULL * kept[0][1]:
         return
     (divergence, factor, *_), (error, weight, *_) = gone[0], kept[0]
@@ -344,30 +340,27 @@ _MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage
 @given_loss(LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
 def rising_parts(run: Run, total: Series) -> Facts:
     """Yield a part of the loss that rises while the total falls, maybe for another part that falls below zero."""
-    if any(subtracted(run)):
-        return
     tenth = max(LEAST_PAIRS, len(total) // 10)
     began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
-    if began - ends <= LOSS_FALLS * abs(began):
+    if began - ends <= LOSS_FALLS * abs(began) or any(subtracted(run)):
         return
     parts = [(part, median(part.value[:tenth]), median(part.value[-tenth:])) for part in _parts_of(run, total, *LOSSES)]
+    lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
+    below = "".join(
+        f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
+        for other, start, end in lower[:1]
+    )
     for part, first, last in parts:
         if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
             continue
-        if part.role is None or not _MAY_RISE.isdisjoint(pieces_of(part.name)):
-            continue
-        lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
-        below = "".join(
-            f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
-            for other, start, end in lower[:1]
-        )
-        yield derived_fact(
-            "part_given_up" if lower else "part_rises",
-            f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-            f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
-            "trained together fall together, or one is given up for another.",
-            {"from": first, "to": last},
-        )
+        if _MAY_RISE.isdisjoint(pieces_of(part.name)):
+            yield derived_fact(
+                "part_given_up" if lower else "part_rises",
+                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
+                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
+                "trained together fall together, or one is given up for another.",
+                {"from": first, "to": last},
+            )
 
 
 # Does training come to a stop, with neither a loss nor a gradient?
@@ -383,13 +376,12 @@ WITHOUT_ANY = 0.1
 
 def nothing_trained(run: Run) -> Facts:
     """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
-    if (fact := _labels_run_out(run)) is not None:
-        yield fact
+    if run.kind in POLICIES:
         return
-    loss = training_loss(run, not_of=POLICIES)
-    if loss is None or "grad_norm" not in run:
+    yield from _labels_run_out(run)
+    loss, norm = training_loss(run), logged(run, "grad_norm")
+    if loss is None or norm is None:
         return
-    norm = run["grad_norm"].finite
     ends = [zeros_at_end(series.value) for series in (loss, norm)]
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
         return
@@ -403,25 +395,22 @@ def nothing_trained(run: Run) -> Facts:
     )
 
 
-def _labels_run_out(run: Run) -> DerivedFact | None:
-    """Return since when hardly any token counts in the loss, and in many records none; None where that is not so."""
-    counts = next(iter(columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)), None)
-    if counts is None or run.kind in POLICIES:
-        return None
-    usual = quantile(counts.value, 1 - WITHOUT_ANY)
-    left = true_at_end(counts.value <= HARDLY_ANY * usual)
-    late = counts.value[len(counts) - left :]
-    if left < LEAST_IDLE or left == len(counts) or np.mean(late == 0) < WITHOUT_ANY:
-        return None
-    step = counts.step[-left]
-    return derived_fact(
-        "labels_run_out",
-        f"{named(counts)} is {figure(late.max())} at most in all {left} records since {run.place(step)}, "
-        f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
-        "label trains nothing, and one with a few trains on these alone.",
-        {"records": left, "most": late.max(), "before": usual},
-        at=step,
-    )
+def _labels_run_out(run: Run) -> Facts:
+    """Yield since when hardly any token counts in the loss, and in many records none."""
+    for counts in columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)[:1]:
+        usual = quantile(counts.value, 1 - WITHOUT_ANY)
+        left = true_at_end(counts.value <= HARDLY_ANY * usual)
+        late = counts.value[len(counts) - left :]
+        if left < LEAST_IDLE or left == len(counts) or np.mean(late == 0) < WITHOUT_ANY:
+            continue
+        yield derived_fact(
+            "labels_run_out",
+            f"{named(counts)} is {figure(late.max())} at most in all {left} records since "
+            f"{run.place(counts.step[-left])}, and 0 in {np.count_nonzero(late == 0)} of them; before it was about "
+            f"{figure(usual)}. A batch without a label trains nothing, and one with a few trains on these alone.",
+            {"records": left, "most": late.max(), "before": usual},
+            at=counts.step[-left],
+        )
 
 
 # A bound on the gradient that every step hits, and by far.
@@ -443,23 +432,19 @@ def steps_of_one_length(run: Run) -> Facts:
     clip = left[0] if left is not None and is_logged else run.facts.clip
     rate = median(run["learning_rate"].finite.value) if "learning_rate" in run else run.setting("learning_rate")
     plain = "sgd" in (run.facts.optimizer.name or "").lower()
-    if clip is None or not 0 < clip < math.inf or rate is None or not plain:
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    if clip is None or not 0 < clip < math.inf or rate is None or not plain or norm is None:
         return
-    norms = whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    norm = next(iter(norms), None)
-    if norm is None or (norm.value > clip).mean() < NEARLY_ALL_CLIPPED:
-        return
-    times = median(norm.value) / clip
-    if times < (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND):
-        return
-    length = rate * clip
-    yield derived_fact(
-        "steps_of_one_length",
-        f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
-        f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
-        f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly.",
-        {"times": times, "length": length},
-    )
+    times, length = median(norm.value) / clip, rate * clip
+    is_far = times >= (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND)
+    if is_far and (norm.value > clip).mean() >= NEARLY_ALL_CLIPPED:
+        yield derived_fact(
+            "steps_of_one_length",
+            f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
+            f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
+            f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly.",
+            {"times": times, "length": length},
+        )
 
 
 # A loss that is not a number just where another column is below zero.
@@ -471,20 +456,18 @@ LEAST_NEGATIVE = 3
 
 def lost_where_negative(run: Run) -> Facts:
     """Yield that a loss is NaN in just those records in which another column is below zero."""
-    for loss in run.with_role(*LOSSES, phase="train", parts=True):
+    losses = run.with_role(*LOSSES, phase="train", parts=True)
+    for loss, column in product(losses, run.series.values()):
         bad = np.isnan(loss.value)
         if not LEAST_NEGATIVE <= int(bad.sum()) <= len(loss) - LEAST_NEGATIVE:
             continue
-        for column in run.series.values():
-            if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
-                continue
-            if not np.ptp(column.value[bad]):  # one number that stands for none
-                continue
-            highest = column.value[bad].max()
+        if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
+            continue
+        if np.ptp(column.value[bad]):  # else it is one number that stands for none
             yield derived_fact(
                 "lost_where_negative",
                 f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
-                f"{named(column)} is below zero ({figure(highest)} or less), and in no other. "
+                f"{named(column)} is below zero ({figure(column.value[bad].max())} or less), and in no other. "
                 "The logarithm or the root of a number below zero is not a number.",
                 {"records": bad.sum()},
                 steps=loss.step[bad][:20].tolist(),
@@ -630,33 +613,26 @@ def lost_by_chance(run: Run) -> Facts:
 
     Not this where half precision or a gradient that is lost as well skips steps.
     """
-    loss = first_lost(training_losses(run))
+    loss, norm = first_lost(training_losses(run)), gradient_norm(run)
     levels = None if loss is None or run.kind in POLICIES else returns(loss)
     if loss is None or levels is None or levels[1] > levels[0] or in_half_precision(run) or skips_of(run) is not None:
         return
     begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
     gaps, share = np.diff(begins), loss.count / len(loss.series)
-    norm = gradient_norm(run)
-    is_single = (
-        len(begins) >= MIN_LOST_STRETCHES and loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
-    )
-    if not is_single or np.std(gaps) < MIN_GAP_SPREAD_SHARE * np.mean(gaps):
+    are_few = loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
+    if len(begins) < MIN_LOST_STRETCHES or not are_few or np.std(gaps) < MIN_GAP_SPREAD_SHARE * np.mean(gaps):
         return
     if not np.isnan(loss.series.value[loss.bad]).all() or (norm is not None and not np.isfinite(norm.value).all()):
         return
     setting = next((each for each in run.settings.values() if _BY_CHANCE.search(each.key)), None)
-    rows = run.facts.effective_batch
-    expected = share if rows is None else math.exp(-rows)
-    is_private = setting is not None and flag_of(setting.value) is not False
-    is_meant = is_private and expected >= share / MAX_TIMES_EXPECTED
-    has_gradient = norm is not None and bool(np.isin(loss.series.step[loss.bad], norm.step).all())
-    why = ""
-    if is_meant and setting is not None:
+    rows, why = run.facts.effective_batch, ""
+    is_as_often = rows is None or math.exp(-rows) >= share / MAX_TIMES_EXPECTED
+    if setting is not None and flag_of(setting.value) is not False and is_as_often:
         why = f" {setting.key} is {setting.value}: rows are drawn one by one, and a batch may be empty."
-    elif has_gradient and norm is not None:
+    elif norm is not None and np.isin(loss.series.step[loss.bad], norm.step).all():
         why = f" {named(norm)} is finite in all these records."
     yield derived_fact(
-        "empty_batches" if is_meant or has_gradient else "lost_by_chance",
+        "empty_batches" if why else "lost_by_chance",
         f"{named(loss.series)} is NaN in {loss.count} of {len(loss.series)} records at random, and goes on as "
         "before. The mean over an empty batch is 0/0 and has no gradient, so it leaves no trace; any other NaN "
         f"that is trained on spoils the weights.{why}",
@@ -708,10 +684,10 @@ def lost_with_gradient(run: Run) -> Facts:
 
     Not this where the gradient is zero: the mean over labels that are all ignored is 0/0, and has no gradient.
     """
-    if "loss" not in run or "grad_norm" not in run or not len(run["loss"]) or not len(run["grad_norm"]):
+    loss, norm = run.series.get("loss"), run.series.get("grad_norm")
+    if not loss or not norm or norm.step[0] != loss.step[0]:
         return
-    loss, norm = run["loss"], run["grad_norm"]
-    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]) or norm.step[0] != loss.step[0]:
+    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]):
         return
     parts = [part for part in run.with_role(*LOSSES, phase="train", parts=True) if len(part) > 1]
     parts = [part for part in parts if math.isfinite(part.value[0]) and not np.isfinite(part.value[1:]).any()]
@@ -741,24 +717,20 @@ def weights_stand_still(run: Run) -> Facts:
     Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
     Not this where the loss falls: the norm may be of weights that are frozen.
     """
-    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
-    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
-    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
-        return
+    gradient, rate = (logged(run, name) for name in ("grad_norm", "learning_rate"))
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_STILL]):
+    if gradient is None or rate is None or (loss is not None and _is_learnt(loss, LEAST_STILL)):
         return
-    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
-    if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
-        return
-    value = still.value[0]
-    yield derived_fact(
-        "weights_stand_still",
-        f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
-        f"{figure(rate.value.mean())} and {named(gradient)} about {figure(median(gradient.value))}. "
-        "Updates by such gradients would move it.",
-        {"value": value, "records": len(still)},
-    )
+    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
+    for still in [norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0][:1]:
+        if _would_move(run, still, gradient):
+            yield derived_fact(
+                "weights_stand_still",
+                f"{named(still)} is exactly {figure(still.value[0])} in all {len(still)} records, while {named(rate)} "
+                f"is about {figure(rate.value.mean())} and {named(gradient)} about {figure(median(gradient.value))}. "
+                "Updates by such gradients would move it.",
+                {"value": still.value[0], "records": len(still)},
+            )
 
 
 def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
@@ -794,26 +766,26 @@ def weights_come_to_rest(run: Run) -> Facts:
 
     Not this where steps of that length would not move its last digit, or where the rate has come down to its end.
     """
-    spacing, needed = SPACING.get(run.facts.precision or "", 0.0), {"grad_norm", "learning_rate"} <= run.series.keys()
-    for series in run.with_role(Quantity.WEIGHT_NORM) if spacing and needed else ():
-        whole = series.finite
+    rates, gradients = (logged(run, name) for name in ("learning_rate", "grad_norm"))
+    if run.facts.precision not in SPACING or rates is None or gradients is None:
+        return
+    for whole in (series.finite for series in run.with_role(Quantity.WEIGHT_NORM)):
         still = true_at_end(whole.value == whole.value[-1]) if len(whole) else 0
         if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
             continue
         norm = whole.since_record(len(whole) - still)
-        rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
-        peak = run["learning_rate"].finite.value.max()
-        if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * peak:
+        rate, gradient = (_values_since_norm(series, norm) for series in (rates, gradients))
+        if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * rates.value.max():
             continue
-        is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(norm.value[0])
-        if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
+        if _last_digit(whole.value.tolist()) > FINE_DIGIT * abs(norm.value[0]) or not _would_move(run, norm, gradients):
             continue
         yield derived_fact(
             "weights_come_to_rest",
-            f"{named(series)} is {figure(norm.value[0])} in the last {still} of {len(whole)} records, "
+            f"{named(whole)} is {figure(norm.value[0])} in the last {still} of {len(whole)} records, "
             f"from {run.place(norm.step[0])} on. The learning rate is about {figure(rate.mean())} "
-            f"there and {named(run['grad_norm'])} about {figure(median(gradient))}, so that updates would move "
-            f"it. Weights kept in {run.facts.precision} lose a change below {figure(spacing / 2)} of themselves.",
+            f"there and {named(gradients)} about {figure(median(gradient))}, so that updates would move it. Weights "
+            f"kept in {run.facts.precision} lose a change below {figure(SPACING[run.facts.precision] / 2)} of "
+            "themselves.",
             {"value": norm.value[0], "records": still},
             at=norm.step[0],
         )
@@ -837,28 +809,29 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
 
     Not this where the loss falls, or where a score is at a bound. A column that is called by its set alone is a score.
     """
-    rate = (
-        run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
-    )
-    if not len(rate) or last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
-        return
-    norm = run["grad_norm"].finite if "grad_norm" in run else None
+    rates, norm = logged(run, "learning_rate"), run["grad_norm"].finite if "grad_norm" in run else None
+    rate = rates.value.mean() if rates is not None else 0.0 if "learning_rate" in run else run.setting("learning_rate")
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
     scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
-    still = [score for score in scores if not np.ptp(score.value)]
+    still = [score for score in scores if not np.ptp(score.value) and score.value[0] not in _BOUNDS]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
-    if len(still) < 2 or len(still) < len(scores) or any(score.value[0] in _BOUNDS for score in still):
+    if len(still) < 2 or len(still) < len(scores) or not steps * (rate or 0) * gradient >= LEAST_TRAVELLED:
         return
-    if not has_distinct(loss.value, LEAST_PAIRS) or not steps * rate.mean() * gradient >= LEAST_TRAVELLED:
+    if not has_distinct(loss.value, LEAST_PAIRS) or _is_learnt(loss, LEAST_PAIRS):
         return
     values = " and ".join(f"{named(score)} {figure(score.value[0])}" for score in still[:SETS_SHOWN])
     yield derived_fact(
         "scores_stand_still",
         f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
-        f"{figure(rate.mean())}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
+        f"{figure(rate or 0)}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
         f"{named(loss)} stays at about {figure(last_level(loss))}. Weights that go so far change some answers.",
-        {"records": len(still[0]), "rate": rate.mean(), "gradient": gradient},
+        {"records": len(still[0]), "rate": rate or 0, "gradient": gradient},
     )
+
+
+def _is_learnt(loss: Series, first: int) -> bool:
+    """Say whether a loss ends below the level of its first records."""
+    return last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:first])
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
@@ -942,11 +915,11 @@ def parts_shrink_apart(run: Run) -> Facts:
     if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
     norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
-    shrunk = [norm for norm in norms if float(last_level(norm)) <= HALVED * norm.value[0]]
-    kept = [norm for norm in norms if float(last_level(norm)) >= LEAST_KEPT * norm.value[0]]
+    kept = [norm for norm in norms if last_level(norm) >= LEAST_KEPT * norm.value[0]]
     soon = [
-        norm for norm in shrunk
-        if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= HALVED * norm.value[0]
+        norm for norm in norms
+        for early in [norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))]]
+        if max(last_level(norm), early.min()) <= HALVED * norm.value[0]
     ]  # fmt: skip
     if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
         return
@@ -977,15 +950,9 @@ def weights_at_zero(run: Run, loss: Series) -> Facts:
     """
     if last_level(loss) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
         return
-    unread = [series.finite for series in run.series.values() if series.role is None and len(series.finite)]
-    slopes = [series for series in unread if not _OF_GRADIENTS.isdisjoint(pieces_of(named(series)))]
-    slopes += columns_of(run, Quantity.GRADIENT_NORM)
-    sizes = [series for series in unread if len(series) >= LEAST_PAIRS]
-    sizes = [
-        series for series in sizes
-        for words in [pieces_of(named(series))]
-        if _OF_GRADIENTS.isdisjoint(words) and not _OF_SIZES.isdisjoint(words[:-1])
-    ]  # fmt: skip
+    slopes = [*called(run, _OF_GRADIENTS), *columns_of(run, Quantity.GRADIENT_NORM)]
+    unread = called(run, _OF_SIZES, but=_OF_GRADIENTS, least=LEAST_PAIRS)
+    sizes = [series for series in unread if not _OF_SIZES.isdisjoint(pieces_of(named(series))[:-1])]
     sizes += columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_PAIRS)
     gone = [series for series in sizes if not series.value.any()]
     slope = next((series for series in slopes if positive(series.value)), None)
@@ -1180,8 +1147,8 @@ def update_below_spacing(run: Run) -> Facts:
     """Yield updates below half the distance to the next number, where weights are kept in half precision."""
     precision, kept_in = run.facts.precision, _precision_setting(run)
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
-    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
-        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
+    for ratio in whole_columns(run, Quantity.UPDATE_RATIO) if spacing else ():
+        if 0 < median(ratio.value) < spacing / 2:
             yield derived_fact(
                 "update_below_spacing",
                 f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
@@ -1215,7 +1182,7 @@ def update_partly_lost(run: Run) -> Facts:
     """
     norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
     norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
-    norms += [series.finite for series in run.series.values() if len(series.finite) >= LEAST_STILL and _is_step(series)]
+    norms += [norm for norm in called(run, _APPLIED | _MEANT, least=LEAST_STILL) if _is_step(norm)]
     for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
         if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
             continue
@@ -1234,10 +1201,10 @@ def update_partly_lost(run: Run) -> Facts:
 
 
 def _is_step(series: Series) -> bool:
-    """Say whether the words of an unread column are those of an update that is meant or applied: `step asked`."""
+    """Say whether words of what is meant or applied stand with those of an update alone, or name one: `step asked`."""
     words = set(pieces_of(series.logged_as or series.name))
     kinds = words & (_APPLIED | _MEANT)
-    return series.role is None and bool(kinds) and words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
+    return words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
 
 
 def _is_applied(norm: Series) -> bool:
@@ -1376,19 +1343,17 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     Not this with momentum or another optimizer, or where a flag or a word of the setting says that the rest is float32.
     """
     spacing, kept_in = SPACING.get(run.facts.precision or "", 0.0), _precision_setting(run)
-    clip = run.facts.clip or math.inf
-    gradients, norms = (
-        whole_columns(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
+    gradient, norm = (
+        whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
         for quantity in (Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM)
     )
     is_plain = family_of(run) is Family.SGD and not run.facts.optimizer.momentum and run.step_name == "step"
-    if not spacing or not kept_in or "mix" in kept_in or not gradients or not norms or not is_plain:
+    if not spacing or not kept_in or "mix" in kept_in or gradient is None or norm is None or not is_plain:
         return
-    gradient, rates = gradients[0], np.full(len(gradients[0]), run.facts.schedule.peak or 0.0)
-    if (rate := logged(run, "learning_rate")) is not None:
-        rates = np.interp(gradient.step, rate.step, rate.value)
-    lengths = rates * np.minimum(gradient.value, clip)
-    moved = median(lengths) / median(norms[0].value)
+    rate = logged(run, "learning_rate")
+    rates = run.facts.schedule.peak or 0.0 if rate is None else np.interp(gradient.step, rate.step, rate.value)
+    lengths = rates * np.minimum(gradient.value, run.facts.clip or math.inf)
+    moved = median(lengths) / median(norm.value)
     updates = float(loss.step[-1] - loss.step[0]) / run.facts.steps_per_update
     promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - last_level(loss)
     if not 0 < moved < spacing / 2 or fall > OF_FIRST_ORDER * promised:
@@ -1396,7 +1361,7 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     yield derived_fact(
         "descent_below_spacing",
         f"a step moves the weights by {figure(moved)} of their norm (learning rate x {named(gradient)} / "
-        f"{named(norms[0])}). Weights that are kept in {run.facts.precision} lose a change below "
+        f"{named(norm)}). Weights that are kept in {run.facts.precision} lose a change below "
         f"{figure(spacing / 2)} of themselves. To first order such gradients promise a fall of "
         f"{figure(promised)}, and {named(loss)} falls by {figure(fall)}.",
         {"moved": moved, "spacing": spacing, "promised": promised, "fall": fall},
@@ -1414,11 +1379,8 @@ def average_below_spacing(run: Run) -> Facts:
     """Yield that an average of the weights is kept in half precision, moves by too little of it, and is far behind."""
     decay, loss = run.setting("ema_decay"), logged(run, "eval_loss")
     averaged = [series for series in columns_of(run, Quantity.LOSS, phase="eval") if is_of_averaged_weights(series)]
-    kept_in = [
-        (key, precision)
-        for key, precision in formats_kept_in(run.settings)
-        if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))
-    ]
+    kept = formats_kept_in(run.settings)
+    kept_in = [(key, precision) for key, precision in kept if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))]
     if decay is None or not 0 < decay < 1 or loss is None or not averaged or not kept_in:
         return
     (key, precision), mean = kept_in[0], averaged[0]
@@ -1453,8 +1415,8 @@ def weights_hardly_move(run: Run, loss: Series) -> Facts:
     descent moves them little, too.
     """
     norm = _norm_of_small_model(run)
-    logged = None if norm is None else peak_of(run)
-    peak = run.facts.schedule.peak or (logged.value if logged is not None else None)
+    reached = None if norm is None else peak_of(run)
+    peak = run.facts.schedule.peak or (reached.value if reached is not None else None)
     named_weights = loading_setting(run) is not None or "model_name_or_path" in run.settings
     loaded = named_weights or run.resumes or not TRAINERS.isdisjoint(run.formats)
     if not peak or loaded or run.step_name != "step":
@@ -1504,23 +1466,20 @@ def few_weights_change(run: Run) -> Facts:
     dtype = run.settings.get("dtype")
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
         return
-    unread = [series.finite for series in run.series.values() if series.role is None]
-    same = [series for series in unread if len(series) >= LEAST_PAIRS and "unchanged" in pieces_of(series.name)]
     whole = run["of"].finite.value.max() if "of" in run else math.inf
-    for changed in (*columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS), *same):
-        shares = 1 - changed.value if changed in same else changed.value
-        if shares.min() < 0 or shares.max() > whole:
+    changes = [(changed, changed.value) for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS)]
+    changes += [(same, 1 - same.value) for same in called(run, {"unchanged"}, least=LEAST_PAIRS)]
+    for changed, shares in changes:
+        parts = shares / whole if shares.max() > 1 else shares
+        first, last = parts[0], median(last_third(parts))
+        if shares.min() < 0 or shares.max() > whole or not last < FEW_CHANGE:
             continue
-        shares = shares / whole if shares.max() > 1 else shares
-        first, last = shares[0], median(last_third(shares))
-        if not last < FEW_CHANGE:
-            continue
-        spacing = SPACING[run.facts.precision]
         yield derived_fact(
             "few_weights_change",
             f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
             f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
-            f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step.",
+            f"{figure(SPACING[run.facts.precision] / 2)} of a weight away; in float32 nearly every weight moves at "
+            "each step.",
             {"first": first, "last": last},
         )
 
