@@ -367,7 +367,9 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     facts = list(dict.fromkeys(whole_clauses(reason.fact) for reason in reasons))
     facts = [fact for fact in facts if not any(fact in longer for longer in facts if longer != fact)]
     if not facts:
-        return [*_summaries(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
+        together = any(reason.kind == "numbers" and reason.bits > 0 for reason in leader.reasons)
+        of_curves = ["the curves together resemble those of runs with this fault"] if together else []
+        return [*_summaries(present), *of_curves][:MAX_FACTS]
     against = _against(rival, leader, learner) if rival is not None and _is_close_second(rival) else []
     return [*facts[:1], *against, *facts[1:]][:MAX_FACTS]
 
@@ -378,11 +380,6 @@ def _against(rival: Hypothesis, leader: Hypothesis, learner: str) -> list[str]:
     strong = [reason for reason in rival.reasons if reason.kind == "log" and reason.bits <= -MIN_BITS_AGAINST]
     facts = [reason.fact for reason in strong if reason.fact not in shared]
     return [f"against {name_of(rival.cause, learner)}: {fact}" for fact in facts[:1]]
-
-
-def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
-    together = any(reason.kind == "numbers" and reason.bits > 0 for reason in reasons)
-    return ["the curves together resemble those of runs with this fault"] if together else []
 
 
 def _summaries(present: Sequence[Finding]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import compress, permutations
+from itertools import permutations
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    by_key,
     called,
     columns_of,
     derived_fact,
@@ -600,17 +601,13 @@ def training_pairs_behind(run: Run, losses: Losses) -> Facts:
 
     Their loss is higher and their margin smaller as well. Not this where dropout explains it.
     """
-    shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    if run.kind != "preference" or harder_in_training(run):
+    shares, phases = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY), ("train", "eval")
+    train, held_out = (next(iter(whole_columns(run, *shares, phase=of, least=LEAST_PAIRS)), None) for of in phases)
+    if run.kind != "preference" or harder_in_training(run) or train is None or held_out is None:
         return
-    train, held_out = (whole_columns(run, *shares, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
-    margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval")]
-    if not train or not held_out:
-        return
-    half = len(held_out[0]) // 2
-    later = held_out[0].where(held_out[0].step >= held_out[0].step[half])
-    since = held_out[0].step[half - 1]
-    recent = train[0].where(train[0].step > since)
+    half = len(held_out) // 2
+    later, since = held_out.where(held_out.step >= held_out.step[half]), held_out.step[half - 1]
+    recent = train.where(train.step > since)
     rows = (run.facts.effective_batch or 0) * (recent.step[-1] - since if len(recent) else 0)
     if not rows or later.value.max() > 1:
         return
@@ -619,12 +616,13 @@ def training_pairs_behind(run: Run, losses: Losses) -> Facts:
     if high - low < max(PAIRS_APART, ERRORS_APART * error) or low >= later.value.min():
         return
     higher = [median(series.where(series.step > since).value) for series in losses]
-    smaller = [margin[0].where(margin[0].step > since).value.mean() for margin in margins if margin]
+    margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS)[:1] for phase in phases]
+    smaller = [margin.where(margin.step > since).value.mean() for each in margins for margin in each]
     if higher[0] <= higher[1] or (len(smaller) == 2 and smaller[0] >= smaller[1]):
         return
     yield derived_fact(
         "training_pairs_behind",
-        f"from {run.place(since)} on {named(train[0])} is {figure(low)} in the mean and {named(held_out[0])} "
+        f"from {run.place(since)} on {named(train)} is {figure(low)} in the mean and {named(held_out)} "
         f"{figure(high)}, with a loss of {figure(higher[0])} next to {figure(higher[1])}. Pairs that are trained "
         "on are learnt at least as well as others, unless some of them are the wrong way round.",
         {"train": low, "eval": high},
@@ -684,39 +682,33 @@ def source_mirrored(run: Run) -> Facts:
 
     The others, two at least, go together. Two alone are mirrored where they are the two answers to one question.
     """
-    groups: dict[tuple[float, ...], list[Series]] = {}
-    for series in (each.finite for each in run.series.values() if each.role is None or each.role.part):
-        is_share = len(series) >= LEAST_PAIRS and series.value.min() >= 0 and series.value.max() <= 1
-        if is_share and np.ptp(series.value) > 0:
-            groups.setdefault(tuple(series.step.tolist()), []).append(series)
-    for shares in groups.values() if run.kind not in POLICIES else ():
-        values = np.array([series.value for series in shares])
-        for wrong in shares:
-            low = last_level(wrong)
-            if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
-                continue
-            is_mirrored = np.abs(values + wrong.value - 1).max(axis=1) <= MIRRORED_WITHIN
-            others = [series for series in compress(shares, is_mirrored) if series is not wrong]
-            turns = run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT
-            if turns and not others:
-                last = pieces_of(wrong.name)[-1]
-                others = [series for series in shares if series is not wrong and pieces_of(series.name)[-1] == last]
-            right = [last_level(series) for series in others]
-            if len(others) < 2 or min(right) < MOSTLY_RIGHT:
-                continue
-            how = (
-                f"it was {figure(wrong.value[0])} at first"
-                if turns
-                else f"in each of {len(wrong)} records it is what these lack of one"
-            )
-            yield derived_fact(
-                "source_mirrored",
-                f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
-                f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
-                "other way round, look so.",
-                {"low": low, "high": right[0]},
-                at=wrong.step[0],
-            )
+    groups = by_key(
+        (tuple(series.step.tolist()), series)
+        for series in (each.finite for each in run.series.values() if each.role is None or each.role.part)
+        if len(series) >= LEAST_PAIRS and _is_share(series) and np.ptp(series.value) > 0
+    )
+    candidates = ((wrong, shares) for shares in groups.values() for wrong in shares)
+    for wrong, shares in candidates if run.kind not in POLICIES else ():
+        low = last_level(wrong)
+        if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
+            continue
+        rest = [series for series in shares if series is not wrong]
+        others = [series for series in rest if np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN]
+        how = f"in each of {len(wrong)} records it is what these lack of one"
+        if run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT:
+            last, how = pieces_of(wrong.name)[-1], f"it was {figure(wrong.value[0])} at first"
+            others = others or [series for series in rest if pieces_of(series.name)[-1] == last]
+        right = list(map(last_level, others))
+        if len(others) < 2 or min(right) < MOSTLY_RIGHT:
+            continue
+        yield derived_fact(
+            "source_mirrored",
+            f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
+            f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
+            "other way round, look so.",
+            {"low": low, "high": right[0]},
+            at=wrong.step[0],
+        )
 
 
 _OF_VALUES = frozenset({"v", "vf", "value", "values", "critic", "q", "baseline", "td"})
@@ -742,30 +734,28 @@ def values_run_off(run: Run) -> Facts:
     reward = logged(run, "reward", LEAST_PAIRS) if run.kind in POLICIES else None
     if reward is None and (run.kind not in (*POLICIES, "unknown") or "loss" in run):
         return
-    most, beyond_most, is_of_episodes = 0.0, 0.0, False
-    if reward is not None:
-        is_of_episodes = not _OF_EPISODES.isdisjoint(pieces_of(named(reward)))
-        most = float(np.abs(reward.value[-(len(reward) // 2) :] if is_of_episodes else reward.value).max())
-        beyond_most = (FAR_BEYOND_EPISODES if is_of_episodes else FAR_BEYOND_RETURNS) * most
-    for name, series in run.series.items():
-        words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
-        if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or (reward is not None and not most > 0):
-            continue
-        value = np.sqrt(value) if words & _OF_SQUARES else value
+    is_of_episodes = reward is not None and not _OF_EPISODES.isdisjoint(pieces_of(named(reward)))
+    earned = np.zeros(0) if reward is None else reward.value[-(len(reward) // 2) :] if is_of_episodes else reward.value
+    most = float(np.abs(earned).max(initial=0.0))
+    if reward is not None and not most > 0:
+        return
+    for series in called(run, _OF_VALUES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        is_squared = not _OF_SQUARES.isdisjoint(pieces_of(series.logged_as or series.name))
+        value = np.sqrt(np.abs(series.value)) if is_squared else np.abs(series.value)
         first, last = float(value[0]), median(value[-LEAST_PAIRS:])
-        least = RUNS_OFF * max(first, 1.0) if reward is None else max(beyond_most, TIMES_GROWN * first)
-        if last < least or monotone(sample(value)) < MOSTLY_RIGHT:
-            continue
-        when = " over the later half" if is_of_episodes else ""
-        beyond = "" if reward is None else f", while {named(reward)} is {figure(most)} at the most{when}"
-        beyond += ". No return is so large" if beyond else ""
-        yield derived_fact(
-            "values_run_off",
-            f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
-            f"{figure(last)}{beyond}: the critic takes its own values as targets, which grow by it.",
-            {"value": last, "most": most},
-            at=series.finite.step[0],
-        )
+        beyond, least = "", RUNS_OFF * max(first, 1.0)
+        if reward is not None:
+            least = max((FAR_BEYOND_EPISODES if is_of_episodes else FAR_BEYOND_RETURNS) * most, TIMES_GROWN * first)
+            when = " over the later half" if is_of_episodes else ""
+            beyond = f", while {named(reward)} is {figure(most)} at the most{when}. No return is so large"
+        if last >= least and monotone(sample(value)) >= MOSTLY_RIGHT:
+            yield derived_fact(
+                "values_run_off",
+                f"{'the root of ' if is_squared else ''}{named(series)} grows from {figure(first)} to "
+                f"{figure(last)}{beyond}: the critic takes its own values as targets, which grow by it.",
+                {"value": last, "most": most},
+                at=series.step[0],
+            )
 
 
 EARLY_RECORDS_SHARE = 0.1
@@ -994,55 +984,40 @@ def _paid(run: Run) -> tuple[str, str] | None:
     """Return the fact that a kind of run gets, and how what training pays for goes well; None where it does not."""
     if run.kind in POLICIES:
         rise = kept_rise(run)
-        gain = "" if rise is None else f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
-        return ("success_falls_with_reward", gain) if gain else None
+        rises = rise and f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
+        return ("success_falls_with_reward", rises) if rises else None
     if run.kind == "preference":
         whole = whole_column(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)
         if whole is None or last_level(whole) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
             return None
         return "success_falls_with_pairs", f"{named(whole)} rises to {figure(last_level(whole))}"
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS)
-    both = [loss, run["eval_loss"].finite] if loss and "eval_loss" in run else []
-    if loss is None or not both or any(len(each) < MIN_SCORES for each in both):
-        return None
-    if not all(0 < last_level(each) <= HALVED * each.value[0] for each in both):
-        return None
-    return (
-        "success_falls_with_loss",
-        f"{' and '.join(f'{named(each)} to {figure(each.value[-1])}' for each in both)} fall",
-    )
+    both = [training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS), logged(run, "eval_loss", MIN_SCORES)]
+    fallen = [each for each in both if each is not None and 0 < last_level(each) <= HALVED * each.value[0]]
+    falls = " and ".join(f"{named(each)} to {figure(each.value[-1])}" for each in fallen)
+    return ("success_falls_with_loss", f"{falls} fall") if len(fallen) == 2 else None
 
 
 def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
     """Return the shares of success that others count than training: of rows held out, or by people and checks."""
-    pairs = run.kind == "preference"
-    found = [
-        series.finite
-        for name, series in run.series.items()
-        if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
-    ]
+    phase = "" if run.kind == "preference" else "eval"
+    found = [series.finite for name, series in run.series.items() if series is run[name] and _is_counted(series, phase)]
     return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
 
 
 def _unpaid_parts(run: Run) -> list[Series]:
     """Return the components of a reward that another of them is alone, so that their weight is zero."""
     paid, parts = rewards_of(run), [part.finite for part in components(run)]
-    whole = [
-        part
-        for part in parts
-        if paid is not None and np.array_equal(part.step, paid.step) and np.allclose(part.value, paid.value, rtol=1e-3)
-    ]
+    alike = [part for part in parts if paid is not None and np.array_equal(part.step, paid.step)]
+    whole = [part for part in alike if paid is not None and np.allclose(part.value, paid.value, rtol=1e-3)]
     return [part for part in parts if part is not whole[0]] if len(whole) == 1 else []
 
 
-def _is_counted(series: Series, *, whole: bool) -> bool:
-    role = series.role
-    return role is not None and role.quantity in _SHARES and ((whole and role.phase == "eval") or bool(role.part))
-
-
-def _is_judged(series: Series) -> bool:
+def _is_counted(series: Series, phase: str) -> bool:
+    """Say whether a column is a share of success of a part, or of a phase, or one that people and checks count."""
     words = set(pieces_of(series.logged_as or series.name))
-    return series.role is None and not JUDGED.isdisjoint(words) and MISJUDGED.isdisjoint(words)
+    if (role := series.role) is None:
+        return not JUDGED.isdisjoint(words) and MISJUDGED.isdisjoint(words)
+    return role.quantity in _SHARES and (bool(role.part) or role.phase == phase != "")
 
 
 def _is_share(series: Series) -> bool:
@@ -1124,32 +1099,29 @@ def falls_at_intervals(run: Run) -> Facts:
 
     Not this where the tops are low, as where several updates are made of one batch.
     """
-    if run.kind not in POLICIES:
-        return
-    for series in columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL):
-        role, falls = series.role, _falls_at_once(series)
-        if role is None or len(falls) < LEAST_FALLS - 1:
+    columns = columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL)
+    for series in columns if run.kind in POLICIES else ():
+        falls, gap = _falls_at_once(series), median_gap(series.step)
+        if series.role is None or len(falls) < LEAST_FALLS - 1:
             continue
-        apart, gap = np.diff(series.step[falls]), median_gap(series.step)
+        apart = np.diff(series.step[falls])
         interval = median(apart)
-        off = np.abs(apart - interval).max()
-        setting, planned = next(
-            ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap), ("", 0.0)
-        )
+        near = ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap)
+        setting, planned = next(near, ("", 0.0))
         tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
-        enough = len(falls) >= LEAST_FALLS or setting
-        if not enough or interval < 2 * LEAST_PAIRS * gap or off > max(gap, MOST_FALLS_APART * interval):
+        is_even = np.abs(apart - interval).max() <= max(gap, MOST_FALLS_APART * interval)
+        if (len(falls) < LEAST_FALLS and not setting) or interval < 2 * LEAST_PAIRS * gap or not is_even:
             continue
-        if tops < AT_THE_TOP[role.quantity]:
+        if tops < AT_THE_TOP[series.role.quantity]:
             continue
         low = median(series.value[falls])
         is_set = f", and {setting} is {figure(planned)}" if setting else ""
-        places = ", ".join(figure(step) for step in series.step[falls][:SHOWN_FALLS].tolist())
         yield derived_fact(
             "falls_at_intervals",
             f"{named(series)} grows to about {figure(tops)} and falls to {figure(low)} at once, {len(falls)} times: "
-            f"first at {run.step_name} {places}. It takes {figure(interval)} {run.step_name}s each time{is_set}. So "
-            "the policy that samples is brought up to date only then, and its samples are old in between.",
+            f"first at {run.step_name} {', '.join(map(figure, series.step[falls][:SHOWN_FALLS].tolist()))}. It takes "
+            f"{figure(interval)} {run.step_name}s each time{is_set}. So the policy that samples is brought up to date "
+            "only then, and its samples are old in between.",
             {"interval": interval, "top": tops, "low": low},
             steps=series.step[falls].tolist(),
         )
@@ -1238,25 +1210,22 @@ def ratio_leaves_one(run: Run) -> Facts:
         if end.lower() in ("min", "max") and not _OF_RATIOS.isdisjoint(pieces_of(head)):
             ends.setdefault(head, {})[end.lower()] = series.finite
     for head, pair in ends.items():
-        if len(pair) < len(("min", "max")) or not np.array_equal(pair["min"].step, pair["max"].step):
+        if len(pair) < 2 or not np.array_equal(pair["min"].step, pair["max"].step):
             continue
-        low, high = pair["min"].value, pair["max"].value
-        apart = np.maximum(np.abs(low - 1), np.abs(high - 1))
-        first = len(apart) - true_at_end(apart > PRINTED_ONE)
-        least, most = FAR_FROM_ONE
-        is_far = (
-            len(apart) - first >= MIN_RECORDS_FOR_LEVEL and median(low[first:]) < least and median(high[first:]) > most
-        )
-        if first < LEAST_PAIRS or apart[:first].max() > PRINTED_ONE or not is_far:
+        low, high, steps = pair["min"].value, pair["max"].value, pair["min"].step
+        off = np.maximum(np.abs(low - 1), np.abs(high - 1)) > PRINTED_ONE
+        first = len(off) - true_at_end(off)
+        is_far = median(low[first:]) < FAR_FROM_ONE[0] and median(high[first:]) > FAR_FROM_ONE[1]
+        if first < LEAST_PAIRS or off[:first].any() or len(off) - first < MIN_RECORDS_FOR_LEVEL or not is_far:
             continue
         yield derived_fact(
             "ratio_leaves_one",
             f"{head} is 1 at the least and at the most in the first {first} records; from "
-            f"{run.place(pair['min'].step[first])} on it is {from_to(low[first:])} at the least and "
+            f"{run.place(steps[first])} on it is {from_to(low[first:])} at the least and "
             f"{from_to(high[first:])} at the most. Samples of the policy that is trained have a ratio of 1; these "
             "are of one that no longer follows it.",
-            {"records": len(apart) - first},
-            at=pair["min"].step[first],
+            {"records": len(off) - first},
+            at=steps[first],
         )
 
 
