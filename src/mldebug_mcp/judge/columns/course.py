@@ -73,7 +73,6 @@ from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
-from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Frozen values: exactly the same while others move.
 
@@ -81,7 +80,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 FROZEN_FOR = 0.5
 """Share of the records for which a value is the same. Chosen."""
 NEARLY_ALL = 0.9
-"""Share of right answers from which on few are left to change. Chosen."""
+"""Share of right answers, or of passes, that is nearly all. Chosen: few are left."""
 _FREEZES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
     Quantity.EXPLAINED_VARIANCE, *LOSSES,
@@ -93,22 +92,15 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
     frozen = []
     for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
-        is_share = series.quantity not in LOSSES
-        if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
-            continue
-        since = len(series) - true_at_end(series.value == series.value[-1])
-        step = series.step[since]
-        moving = loss.value[loss.step >= step]
-        if (
-            len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
-            or len(set(moving.tolist())) < LEAST_PAIRS
-        ):
-            continue
-        frozen.append((series, step, len(series) - since))
-    if frozen:
-        series, step, records = frozen[0]
-        more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
+        records = true_at_end(series.value == series.value[-1])
+        step = series.step[-records]
         moved = loss.value[loss.step >= step].tolist()
+        is_learnt = series.quantity not in LOSSES and series.value[-1] >= NEARLY_ALL
+        is_long = records >= max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
+        if series.value[-1] and not is_learnt and is_long and len(set(moved)) >= LEAST_PAIRS:
+            frozen.append((series, step, records, moved))
+    for series, step, records, moved in frozen[:1]:
+        more = f" (so are {', '.join(named(other) for other, *_ in frozen[1:3])})" if frozen[1:] else ""
         yield derived_fact(
             _frozen_how(run, series, moved),
             f"{named(series)} is exactly {figure(series.value[-1])} in the last {records} of its "
@@ -199,24 +191,21 @@ MANY_ZEROS = 0.1
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def zeros_end_passes(run: Run, loss: Series) -> Facts:
     """Yield that the last records of nearly each pass have a loss of exactly zero, and no others."""
-    zero = loss.value == 0
-    if np.count_nonzero(zero) < MIN_PASSES_WITH_ZEROS or (passes := passes_at(run, loss.step)) is None:
+    zero, count = loss.value == 0, np.count_nonzero(loss.value == 0)
+    if count < MIN_PASSES_WITH_ZEROS or (passes := passes_at(run, loss.step)) is None:
         return
     own = np.floor(passes - median_gap(passes) / 2)  # what a rounded epoch counts for whole may be a bit more
-    ends = np.flatnonzero(np.append(own[1:] > own[:-1], True))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    zeros = [true_at_end(zero[start : end + 1]) for start, end in zip(starts, ends, strict=True)]
-    ended = np.count_nonzero(zeros)
-    whole = any(count > end - start for count, start, end in zip(zeros, starts, ends, strict=True))
-    if whole or sum(zeros) < np.count_nonzero(zero) or ended < max(MIN_PASSES_WITH_ZEROS, len(ends) * NEARLY_ALL - 1):
+    of_passes = np.split(zero, np.flatnonzero(own[1:] > own[:-1]) + 1)
+    zeros = [true_at_end(records) for records in of_passes]
+    ended, least = np.count_nonzero(zeros), max(MIN_PASSES_WITH_ZEROS, len(zeros) * NEARLY_ALL - 1)
+    if any(records.all() for records in of_passes) or sum(zeros) < count or ended < least:
         return
-    share = np.mean(zero)
-    norm = logged(run, "grad_norm")
+    share, norm = np.mean(zero), logged(run, "grad_norm")
     idle = norm is not None and bool(np.isin(loss.step[zero], norm.step[norm.value == 0]).all())
     yield derived_fact(
         "batches_of_one_row" if share >= MANY_ZEROS else "last_batch_of_one_row",
-        f"{named(loss)} is exactly 0 in {np.count_nonzero(zero)} of {len(loss)} records: up to {max(zeros)} at the "
-        f"end of {ended} of {len(ends)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
+        f"{named(loss)} is exactly 0 in {count} of {len(loss)} records: up to {max(zeros)} at the "
+        f"end of {ended} of {len(zeros)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
         "and nowhere else. A contrastive loss of a batch of one row is 0, as there is nothing to compare: ln 1 = 0. "
         "drop_last=True leaves such batches out; a sampler without repeated rows makes many where rows share a text.",
         {"zeros": float(sum(zeros)), "share": float(share), "passes": float(ended)},
@@ -236,7 +225,7 @@ LEVEL_WINDOW_RECORDS = 11
 JUMPS_BY = 20.0
 """Deviations from that level that make a jump. Chosen: noise has none."""
 LEAST_JUMP = 3.0
-"""Times the size of that level that makes a jump. Chosen: noise has none."""
+"""Times the size of the level before that makes a jump. Chosen: noise has none, of small batches less."""
 MOST_RECORDS = 200_000
 """Records that are looked at: a bound on what it costs."""
 
@@ -270,14 +259,13 @@ def order_recurs(run: Run) -> Facts:
 
     The gradient norm tells the first where it is logged: a running mean of the loss spreads such a place over many.
     """
-    found = tuple(norm_high_at_one_place(run))
-    yield from found or whole_order_recurs(run)
+    yield from norm_high_at_one_place(run)
+    yield from whole_order_recurs(run)
 
 
-def whole_order_recurs(run: Run) -> Facts:
+@given_loss(MIN_RECORDS_FOR_PASS, not_of=POLICIES)
+def whole_order_recurs(run: Run, _: Series) -> Facts:
     """Yield that the batches come again in their order, and that none of them is far harder than the others."""
-    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
-        return
     try:
         recur = batches_recur(run)
     except CannotTell:
@@ -317,11 +305,8 @@ def levels_come_again(run: Run, loss: Series) -> Facts:
     lag = round(1 / gap) if gap > 0 else 0
     values = loss.value[lag // 4 : MOST_PASSES_COMPARED * lag]  # what is learnt at first is not of the rows
     lags = np.arange(lag // 2, min(lag + lag // 2, len(values) - max(MIN_RECORDS_OF_PASS, lag // 3)))
-    if (
-        not MIN_RECORDS_OF_PASS <= lag <= MAX_RECORDS_OF_PASS
-        or lag + lag // 8 > lags.max(initial=0)
-        or len(rate_comes_back(run))
-    ):
+    is_short = not MIN_RECORDS_OF_PASS <= lag <= MAX_RECORDS_OF_PASS or lag + lag // 8 > lags.max(initial=0)
+    if is_short or len(rate_comes_back(run)):
         return
     ranks = [(values[:-at].argsort().argsort(), values[at:].argsort().argsort()) for at in lags.tolist()]
     alike = np.array([float(np.corrcoef(first, later)[0, 1]) for first, later in ranks])
@@ -526,10 +511,10 @@ def _least_rows(share: Floats) -> float:
 MIN_WORSE_LEVEL_RATIO = 1.5
 """Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
 MAX_RETURNED_LEVEL_RATIO = 1.1
-"""Times its level before to which an evaluation comes back at most. Chosen: noise of a fixed set has less."""
-MAX_STEADY_RATE_RATIO = 1.1
-"""Times the lowest learning rate around a step that the highest is, at most, where it stands. Chosen: a schedule moves
-by less from one record to the next."""
+"""Times its level before at which an evaluation is no higher. Chosen: noise of a fixed set has less."""
+MAX_STEADY_RATIO = 1.1
+"""Times by which a learning rate, or what is as calm, moves at most from record to record. Chosen: schedules and long
+averages move by less."""
 LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
 
@@ -573,7 +558,7 @@ def _rate_rises(run: Run, step: float) -> bool:
     if (rate := logged(run, "learning_rate")) is None:
         return False
     lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
-    return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATE_RATIO * float(lately[0])
+    return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATIO * float(lately[0])
 
 
 # What grows all the way: by the same amount at each step, or ever more slowly.
@@ -772,8 +757,6 @@ LEAST_OF_A_PASS = 4
 """Records of a pass that show how a norm goes in it. Chosen: as usual."""
 RISES_IN_A_PASS = 0.28
 """Logarithm of the times by which a norm rises within a pass. Chosen: that of healthy runs rises by less."""
-NEARLY_ALL_PASSES = 0.9
-"""Share of the passes in which it rises. Chosen: noise rises in a half."""
 STAYS_IN_A_PASS = 0.1
 """Logarithm of the times by which the loss rises and the rate changes within a pass at most. Chosen: by hand."""
 
@@ -787,11 +770,11 @@ def norm_rises_in_each_pass(run: Run, loss: Series) -> Facts:
     norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=LEAST_PASSES * LEAST_OF_A_PASS)
     if norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
         return
-    rises = _rises_in_passes(run, norm)
-    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL_PASSES:
+    rises, rate = _rises_in_passes(run, norm), logged(run, "learning_rate")
+    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL:
         return
-    rate = logged(run, "learning_rate")
-    is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
+    of_rate = _rises_in_passes(run, rate) if rate is not None and positive(rate.value) else np.zeros(0)
+    is_scheduled = len(of_rate) > 0 and median(np.abs(of_rate)) > STAYS_IN_A_PASS
     if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
         return
     yield derived_fact(
@@ -803,11 +786,6 @@ def norm_rises_in_each_pass(run: Run, loss: Series) -> Facts:
         {"times": math.exp(median(rises)), "passes": len(rises)},
         at=norm.step[0],
     )
-
-
-def _moves_in_passes(run: Run, series: Series) -> float:
-    moves = _rises_in_passes(run, series)
-    return median(np.abs(moves)) if len(moves) else 0.0
 
 
 def _rises_in_passes(run: Run, series: Series) -> Floats:
@@ -1059,8 +1037,6 @@ LEAST_BEFORE_NAN = 5
 """Finite norms before the first that is not finite. Chosen: three that rise, and a level before them."""
 RISING_RECORDS = 4
 """Last finite norms, each above the one before. Chosen: noise does so once in twenty-four times."""
-TIMES_ITS_LEVEL = 3.0
-"""Times its level before that the last finite norm is. Chosen: noise of small batches is less."""
 LAST_TIMES = 1.5
 """Times the norm before it that the last finite norm is. Chosen: it grows ever faster."""
 
@@ -1081,7 +1057,7 @@ def norm_runs_away(run: Run, loss: Series) -> Facts:
         last, level = before[-RISING_RECORDS:], median(before[: -RISING_RECORDS + 1])
         there = series.step[int(lost[0])]
         losses = loss.value[loss.step < there]
-        rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(TIMES_ITS_LEVEL * level, LAST_TIMES * last[-2])
+        rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(LEAST_JUMP * level, LAST_TIMES * last[-2])
         if not rises or not len(losses) or losses[-1] > losses[0]:
             continue
         yield derived_fact(
@@ -1107,22 +1083,18 @@ def norm_huge_at_start(run: Run, loss: Series) -> Facts:
     Not this where a loss scale multiplies gradients.
     """
     norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    if norm is None or norm.step[0] != loss.step[0]:
-        return
-    if run.facts.precision == "fp16" or "loss_scale" in run:
-        return
-    step, first, began = norm.step[0], norm.value[0], loss.value[0]
+    step, first, began = loss.step[0], 0.0 if norm is None else norm.value[0], loss.value[0]
+    is_scaled = run.facts.precision == "fp16" or "loss_scale" in run
     is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
-    if not is_huge or is_past_start(run, step):
-        return
-    yield derived_fact(
-        "norm_huge_at_start",
-        f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
-        "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
-        "the layers or the time steps.",
-        {"norm": first, "loss": began},
-        at=step,
-    )
+    if norm is not None and is_huge and norm.step[0] == step and not is_scaled and not is_past_start(run, step):
+        yield derived_fact(
+            "norm_huge_at_start",
+            f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
+            "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
+            "the layers or the time steps.",
+            {"norm": first, "loss": began},
+            at=step,
+        )
 
 
 MIN_BACKWARD_GROWTH = 30.0
@@ -1142,12 +1114,10 @@ def norm_grows_backwards(run: Run, loss: Series) -> Facts:
     """
     layers = layers_of(parts_of(run, LEAST_PAIRS))
     norms = np.array([layer.level for layer in layers])
-    if len(layers) < LEAST_PAIRS or last_level(loss) < NOT_LEARNT * loss.value[0]:
+    if len(layers) < LEAST_PAIRS or last_level(loss) < NOT_LEARNT * loss.value[0] or is_past_start(run, loss.step[0]):
         return
     grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
-    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, loss.step[0]):
-        return
-    if any(norm_huge_at_start(run)):
+    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or any(norm_huge_at_start(run)):
         return
     yield derived_fact(
         "norm_grows_backwards",
@@ -1216,8 +1186,6 @@ def around_resumes(run: Run) -> Facts:
 
 ALIKE_START = 0.1
 """Share by which a value after a resume differs from the one with which the run began. Chosen: for other rows."""
-MOST_CALM = 1.1
-"""Times by which a column changes from record to record before the resume. Chosen: long averages hardly move."""
 LEAST_APART = 2.0
 """Times by which it is off that level after the resume. Chosen: noise of what is so calm has far less."""
 _BEGINS_WITH_PROCESS = frozenset({
@@ -1264,17 +1232,14 @@ def _calm_before_resumes(run: Run, steps: Sequence[float]) -> Iterator[tuple[Ser
             old = np.zeros(0) if before is None else before.value[-RECORDS_BEFORE_EVENT:]
             if before is None or after is None or not positive(old):
                 continue
-            if float(np.abs(np.diff(np.log(old))).max()) <= math.log(MOST_CALM):
+            if float(np.abs(np.diff(np.log(old))).max()) <= math.log(MAX_STEADY_RATIO):
                 yield before, after, step
 
 
 def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
     """Yield that updates are far longer, or shorter, right after a resume than before, by their learning rate."""
     rates = sides.get(Quantity.LEARNING_RATE)
-    for quantity in _UPDATES:
-        if quantity not in sides:
-            continue
-        before, after = sides[quantity]
+    for before, after in (sides[quantity] for quantity in _UPDATES if quantity in sides):
         old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
         if rates is not None:
             old = old / np.interp(before.step[-RECORDS_BEFORE_EVENT:], rates[0].step, rates[0].value)
@@ -1282,7 +1247,7 @@ def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]]
         times, later = float(new[0]) / median(old), median(new[1:]) / median(old)
         is_longer = float(new[0]) >= MIN_UPDATE_JUMP_RATIO * old.max() and later < times
         is_shorter = float(new[0]) <= old.min() / MIN_UPDATE_JUMP_RATIO and later > times
-        if len(new) < LEAST_PAIRS or len(old) < LEAST_PAIRS or (not is_longer and not is_shorter):
+        if min(len(new), len(old)) < LEAST_PAIRS or not (is_longer or is_shorter):
             continue
         by_rate = ", each divided by its learning rate" if rates is not None else ""
         yield derived_fact(
@@ -1315,17 +1280,13 @@ def rows_after_resume(run: Run) -> Facts:
 
     Not this where a pass begins anew there, or steps that were lost are made again.
     """
-    starts = run.restarts
-    for series in (_rows_named(column) for column in run.series.values()):
-        if series is None:
-            continue
-        begins = np.searchsorted(series.step, starts).tolist() if starts else _comes_back(series)
-        counts = bool(starts) and not _OF_ROWS.isdisjoint(pieces_of(series.name))
-        found = ((at, came) for at in begins if (came := _came_before(series.value, at, counts=counts)) is not None)
-        if (place := next(found, None)) is None:
-            continue
-        at, before = place
-        if _ended_there(series, at):
+    columns = (_rows_named(column) for column in run.series.values())
+    for series in (series for series in columns if series is not None):
+        begins = np.searchsorted(series.step, run.restarts).tolist() if run.restarts else _comes_back(series)
+        counts = bool(run.restarts) and not _OF_ROWS.isdisjoint(pieces_of(series.name))
+        found = ((at, _came_before(series.value, at, counts=counts)) for at in begins)
+        at, before = next(((at, came) for at, came in found if came is not None), (0, None))
+        if before is None or _ended_there(series, at):
             continue
         began, again = series.step[before], series.step[at]
         passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
@@ -1375,9 +1336,8 @@ def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
     What only counts begins anew with a process, unless it `counts` rows of the data.
     """
     window = values[at : at + ROWS_IN_A_ROW]
-    if len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW:
-        return None
-    if abs(monotone(window)) == 1 and not counts:
+    is_short = len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW
+    if is_short or (abs(monotone(window)) == 1 and not counts):
         return None
     earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
     same = np.flatnonzero((earlier == window).all(axis=1))
@@ -1427,8 +1387,8 @@ def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
     if quantity in _STATE:
         course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:RECORDS_AFTER_EVENT]]))
         times = np.abs(np.diff(np.log(np.maximum(course, 1e-30))))
-        at = LEAST_PAIRS - 1
-        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(MIN_STATE_JUMP_RATIO))
+        calm, jump = times[: LEAST_PAIRS - 1].max(), times[LEAST_PAIRS - 1 :].max()
+        return bool(calm <= math.log(ON_COURSE) and jump >= math.log(MIN_STATE_JUMP_RATIO))
     parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
     return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
 
@@ -1538,7 +1498,7 @@ def _rate_moves(run: Run, step: float) -> bool:
         return False
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
     both = np.concatenate([before, after])
-    return len(both) > 1 and float(both.max()) > MAX_STEADY_RATE_RATIO * float(both.min())
+    return len(both) > 1 and float(both.max()) > MAX_STEADY_RATIO * float(both.min())
 
 
 def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
@@ -1578,8 +1538,6 @@ STILL_FALLING = 0.5
 """Of its fall in the first half of these records, what it has in the second: it has not slowed down. Chosen."""
 MAX_STANDING_FALL_SHARE = 0.1
 """Of that fall, by which the loss differs later from where the spike met it. Chosen: it goes on by none of it."""
-RATE_KEPT = 0.5
-"""Of the learning rate before the spike, what it has after: a rate that is cut ends a fall as well. Chosen."""
 
 
 @given_loss(RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE, not_of=NOT_BY_LOSS)
@@ -1628,7 +1586,7 @@ def _rate_is_cut_at(run: Run, step: float) -> bool:
     if (rate := rate_of(run)) is None:
         return False
     before, after = _before(rate, step), _after(rate, step)
-    return bool(len(before) and len(after) and median(after.value) < RATE_KEPT * float(before.value[-1]))
+    return bool(len(before) and len(after) and median(after.value) < NO_FLOOR * float(before.value[-1]))
 
 
 # Saw-teeth: what recurs with a period, and which setting has it.
@@ -1656,25 +1614,21 @@ LEAST_GROUPS = 12
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def batch_comes_again(run: Run, loss: Series) -> Facts:
     """Yield that the loss falls for as many steps as processes read the data and leaps up after, to the end."""
-    if (np.diff(loss.step) != 1).any():
-        return
-    for name in _COPIES:
-        copies = run.setting(name)
+    moves, numbers = np.diff(loss.value), [run.setting(name) for name in _COPIES]
+    for name, copies in zip(_COPIES, numbers, strict=True) if not (np.diff(loss.step) != 1).any() else ():
         if copies is None or not 2 <= copies <= MOST_COPIES or len(loss) < LEAST_GROUPS * copies:
             continue
-        moves = np.diff(loss.value)
         is_new = np.arange(1, len(loss)) % int(copies) == 0
         falls, leaps = np.mean(moves[~is_new] < 0), np.mean(moves[is_new] > 0)
-        if min(falls, leaps) < FALLS_IN_GROUP:
-            continue
-        yield derived_fact(
-            "batch_comes_again",
-            f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
-            f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
-            f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows.",
-            {"copies": copies, "falls": falls, "rises": leaps},
-            at=loss.step[0],
-        )
+        if min(falls, leaps) >= FALLS_IN_GROUP:
+            yield derived_fact(
+                "batch_comes_again",
+                f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
+                f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
+                f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows.",
+                {"copies": copies, "falls": falls, "rises": leaps},
+                at=loss.step[0],
+            )
 
 
 LONGEST_PERIOD = 200
@@ -1700,13 +1654,9 @@ def periods(run: Run) -> Facts:
             {"first": levels[0], "second": levels[1]},
             at=loss.step[0],
         )
-        return
-    if any(zeros_end_passes(run)):
-        return
-    found = [
-        (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
-    ]
-    if not found:
+    columns = columns_of(run, *_SAWS, phase="train")
+    found = [(series, period) for series in columns if (period := _period(series)) is not None]
+    if not found or any(zeros_end_passes(run)):
         return
     series, (records, explained) = max(found, key=lambda item: item[1][1])
     interval = median_gap(series.step)
@@ -1769,24 +1719,21 @@ def norm_high_at_one_place(run: Run, loss: Series) -> Facts:
     norm, epoch = whole_column(run, Quantity.GRADIENT_NORM, phase="train"), logged(run, "epoch")
     if norm is None or epoch is None or not positive(loss.value) or not positive(norm.value):
         return
-    if not (np.array_equal(norm.step, loss.step) and np.array_equal(epoch.step, loss.step)):
-        return
     own = distinct(epoch.value)
     period, left = divmod(len(epoch), len(own))
-    if len(own) < LEAST_JUMPS or period < LEAST_PERIOD or left:
+    are_together = all(np.array_equal(other.step, loss.step) for other in (norm, epoch))
+    if not are_together or len(own) < LEAST_JUMPS or period < LEAST_PERIOD or left:
         return
     passes = np.argsort(epoch.value, kind="stable").reshape(-1, period)
-    if not (epoch.value[passes] == own[:, None]).all():
-        return
     norms, losses = norm.value[passes], loss.value[passes]
-    places = row_medians((norms / row_medians(norms)[:, None]).T)
+    places, rises = row_medians((norms / row_medians(norms)[:, None]).T), losses[:, 1:] / losses[:, :-1]
     high = np.flatnonzero(places >= FAR_ABOVE_OTHERS)
-    rises = losses[:, 1:] / losses[:, :-1]
     jumps = 1 + np.flatnonzero(row_medians(rises.T) >= LEAST_JUMP)
-    if len(jumps) != 1 or not len(high) or high[0] != jumps[0] or high[-1] - high[0] >= FEW_PLACES * period:
+    if not (epoch.value[passes] == own[:, None]).all() or len(jumps) != 1 or not len(high):
         return
     at = int(jumps[0])
-    if rises[:, at - 1].min() < LEAST_JUMP or float(np.delete(rises, at - 1, axis=1).max()) >= LEAST_JUMP:
+    is_one = (rises >= LEAST_JUMP).sum() == len(passes) == (rises[:, at - 1] >= LEAST_JUMP).sum()
+    if high[0] != at or high[-1] - high[0] >= FEW_PLACES * period or not is_one:
         return
     yield derived_fact(
         "norm_high_at_one_place",
@@ -1832,8 +1779,6 @@ FEW_ROWS = 8.0
 """Rows of a batch from which on one batch tells little of the next. Chosen: shares of right answers go in eighths."""
 MAX_WELL_LEARNT_SHARE = 0.25
 """Share of its first value at which an evaluation loss ends where much is learnt. Chosen: by hand."""
-MOST_RISE = 1.1
-"""Times the evaluation before, at most, where evaluation is steady. Chosen: by hand."""
 _RESTARTS = regex(r"restart|cyclic|sgdr|triangular|(?:^|[_/.])t_0$|cycle_(?:len|steps)", re.IGNORECASE)
 _SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic", re.IGNORECASE)
 """What settings are called that say how the learning rate goes, and what they say where it comes back."""
@@ -1885,7 +1830,7 @@ def few_rows_learn(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation improves steadily to far below its start, though batches are of few rows."""
     rows, value = run.facts.effective_batch, losses[1].value
     is_learnt = 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0])
-    if rows is not None and rows <= FEW_ROWS and is_learnt and _each_within(value.tolist(), MOST_RISE):
+    if rows is not None and rows <= FEW_ROWS and is_learnt and _each_within(value.tolist(), MAX_RETURNED_LEVEL_RATIO):
         yield derived_fact(
             "few_rows_learn",
             f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
@@ -1901,7 +1846,7 @@ def few_rows_learn(run: Run, losses: Losses) -> Facts:
 AT_FLOOR = 1.02
 """Times the last rate of a schedule up to which a rate is there. Chosen: rounding of logs takes less."""
 NO_FLOOR = 0.5
-"""Share of the peak from which on the last rate of a schedule hardly differs from it. Chosen."""
+"""Share of a learning rate to which it comes down where it is cut, or rests at a floor. Chosen."""
 EARLIEST_END = 0.1
 """Share of the plan in which no schedule over all of it has ended. Chosen: warm-ups are as long."""
 _FLOOR_SHARE = regex(
@@ -1923,20 +1868,19 @@ def rate_at_floor_at_once(run: Run) -> Facts:
 
     Not this where the rate is constant by the settings, or where these let it decay over a part of the plan.
     """
-    peak, rate, plan = run.facts.schedule.peak, rate_of(run), plan_of(run)
+    peak, rate, plan, decay = run.facts.schedule.peak, rate_of(run), plan_of(run), run.setting("lr_decay_steps")
     if not peak or rate is None or plan is None or shape_of(run) is Shape.CONSTANT or run.resumes:
         return
-    floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), None)
-    since = len(rate) - true_at_end(~(rate.value > AT_FLOOR * (floor or 0.0)))
-    if floor is None or len(rate) - since < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
+    floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), math.nan)
+    rests = true_at_end(~(rate.value > AT_FLOOR * floor)) if floor > 0 else 0
+    if rests < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
         return
-    step = rate.step[since]
-    decay = run.setting("lr_decay_steps")
+    step = rate.step[-rests]
     if step > EARLIEST_END * plan.planned or (decay is not None and decay < plan.planned / 2):
         return
     yield derived_fact(
         "rate_at_floor_at_once",
-        f"{named(rate)} is {figure(floor)} in all {len(rate) - since} records from {run.place(step)} on. That is "
+        f"{named(rate)} is {figure(floor)} in all {rests} records from {run.place(step)} on. That is "
         f"the last value that the settings give, and {plan.unit} {figure(plan.planned)} is the end of the plan. A "
         f"schedule that takes the rate there from {figure(peak)} arrives at the end. One that steps for each "
         "batch instead of each epoch arrives at once.",
@@ -1956,26 +1900,25 @@ def rate_rests_early(run: Run) -> Facts:
 
     Not this where the rate falls in stages, or the settings let it decay over a part of the plan.
     """
-    rate = rate_of(run)
+    rate, plan = rate_of(run), plan_of(run)
     if rate is None or run.resumes or len(rate) < MIN_RECORDS_FOR_LEVEL or run.setting("lr_decay_steps") is not None:
         return
     value, floor, top = rate.value, rate.value[-1], int(np.argmax(rate.value))
-    since = len(value) - true_at_end(value == floor)
-    falls = np.diff(value[top : since + 1])
+    rests = true_at_end(value == floor)
+    falls, step = np.diff(value[top : len(value) - rests + 1]), rate.step[-rests]
+    is_long = rests >= max(MIN_RECORDS_FOR_LEVEL, MIN_REST_AT_FLOOR * len(value))
     is_floor = 0 < floor <= NO_FLOOR * float(value[top])
-    rests = len(value) - since >= max(MIN_RECORDS_FOR_LEVEL, MIN_REST_AT_FLOOR * len(value))
-    if not is_floor or not rests or len(falls) < LEAST_FALLS_TO_FLOOR or np.any(falls >= 0):
+    if not is_floor or not is_long or len(falls) < LEAST_FALLS_TO_FLOOR or np.any(falls >= 0):
         return
-    plan = plan_of(run)
     end = f", and {plan.unit} {figure(plan.planned)} is the end of the plan" if plan is not None else ""
     yield derived_fact(
         "rate_rests_early",
         f"{named(rate)} falls from {figure(value[top])} to {figure(floor)} by "
-        f"{run.place(rate.step[since])} and is {figure(floor)} in all {len(value) - since} records from there "
+        f"{run.place(step)} and is {figure(floor)} in all {rests} records from there "
         f"on{end}. A schedule as long as the run comes to its floor at the end; one that is advanced several times "
         "for each update, once for each micro-batch or process, comes there as many times as early.",
         {"floor": floor, "peak": value[top]},
-        at=rate.step[since],
+        at=step,
     )
 
 
@@ -2024,7 +1967,8 @@ def rate_falls_before_milestones(run: Run) -> Facts:
     rate, plan, milestones = rate_of(run), plan_of(run), run.settings.numbers("lr_milestones")
     if rate is None or plan is None or run.resumes or not milestones or rate.step[-1] <= 0:
         return
-    planned = next((known for known in _planned(run, plan.planned) if milestones[-1] < known), None)
+    plans = (run.setting("num_train_epochs"), run.setting("max_steps"), plan.planned)
+    planned = next((known for known in plans if known and milestones[-1] < known), None)
     falls = np.flatnonzero(rate.value[1:] <= FALLS_TO * rate.value[:-1]) + 1
     rises = np.any(np.diff(rate.value)[int(np.argmax(rate.value)) :] > 0)
     if planned is None or len(falls) != len(milestones) or rises:
@@ -2033,23 +1977,15 @@ def rate_falls_before_milestones(run: Run) -> Facts:
     expected = np.array(milestones) / planned / (plan.reached / plan.planned) * rate.step[-1]
     if np.any(steps > TOO_EARLY * expected):
         return
-    times = ratio(float(expected[0] / steps[0]))
     more = f" and at {', '.join(map(figure, steps[1:].tolist()))}" if len(steps) > 1 else ""
     yield derived_fact(
         "rate_falls_before_milestones",
         f"{named(rate)} falls at {run.place(steps[0])}{more}. The settings have it fall at "
-        f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
-        "A scheduler that steps more often than its milestones count arrives early.",
+        f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {ratio(float(expected[0] / steps[0]))} "
+        "times later. A scheduler that steps more often than its milestones count arrives early.",
         {"first": steps[0], "expected": expected[0], "planned": planned},
         at=steps[0],
     )
-
-
-def _planned(run: Run, planned: float) -> Iterator[float]:
-    """Yield how many epochs, and then how many steps, are planned."""
-    for known in (run.setting("num_train_epochs"), run.setting("max_steps"), planned):
-        if known:
-            yield known
 
 
 # A loss that is multiplied at one record, and goes on as before: a sum over another number of batches.
@@ -2080,9 +2016,8 @@ def scaled_at_once(run: Run, loss: Series) -> Facts:
     off = max(np.std(logs[side] - np.polyval(line, loss.step[side])) for side, line in zip(sides, lines, strict=True))
     (slope, _), (later_slope, _) = lines
     falls = min(-slope * np.ptp(loss.step[sides[0]]), -later_slope * np.ptp(loss.step[sides[1]]))
-    if off > MAX_SHARE_OF_CHANGE * abs(change) or falls < 4 * off:
-        return
-    if abs(slope - later_slope) > MAX_SLOPE_DIFFERENCE * abs(slope) or _moves_there(run, loss, at, change):
+    is_alike = abs(slope - later_slope) <= MAX_SLOPE_DIFFERENCE * abs(slope) and falls >= 4 * off
+    if off > MAX_SHARE_OF_CHANGE * abs(change) or not is_alike or _moves_there(run, loss, at, change):
         return
     yield derived_fact(
         "scaled_at_once",
@@ -2097,13 +2032,11 @@ def scaled_at_once(run: Run, loss: Series) -> Facts:
 
 def _moves_there(run: Run, loss: Series, at: int, change: float) -> bool:
     """Say whether the learning rate or the evaluation loss changes with the loss of a record, which may explain it."""
-    for name in ("learning_rate", "eval_loss"):
-        if name not in run:
-            continue
-        series = run[name].finite
+    found = (logged(run, name) for name in ("learning_rate", "eval_loss"))
+    for series in (series for series in found if series is not None):
         before, later = series.at(loss.step[at - 1]), series.value[series.step >= loss.step[at]]
-        after = float(later[0]) if len(later) else None
-        if before and after and before * after > 0 and abs(math.log(after / before)) > abs(change) / 4:
+        times = float(later[0]) / before if before and len(later) else 0.0
+        if times > 0 and abs(math.log(times)) > abs(change) / 4:
             return True
     return False
 
@@ -2137,9 +2070,7 @@ _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps"
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def stages_explain_jumps(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps where a stage of the task begins, nowhere else as far, and comes down in that stage."""
-    if (planned := _jumps_at_each_step(run, loss)) is not None:
-        yield planned
-        return
+    yield from _jumps_at_each_step(run, loss)
     rises = np.diff(loss.value, prepend=loss.value[0])
     where, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
     begins = [at for at in begins if LEAST_PAIRS <= at <= len(loss) - LEAST_PAIRS]
@@ -2147,81 +2078,68 @@ def stages_explain_jumps(run: Run, loss: Series) -> Facts:
         return
     first = max(begins, key=lambda at: float(rises[at]))
     end_of_stage = next((at for at in begins if at > first), len(loss))
-    before, high = median(loss.value[first - LEAST_PAIRS : first]), loss.value[first]
+    before, high, step = median(loss.value[first - LEAST_PAIRS : first]), loss.value[first], loss.step[first]
     end = median(loss.value[max(first + 1, end_of_stage - LEAST_PAIRS) : end_of_stage])
-    elsewhere = np.delete(rises, begins)[LEAST_PAIRS:]
+    elsewhere = np.delete(rises, begins)[LEAST_PAIRS:].max(initial=-math.inf)
     is_jump = before > 0 and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
-    step = loss.step[first]
-    if not is_jump or (len(elsewhere) and elsewhere.max() > OF_LARGEST * float(rises[first])):
-        levels = [median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
-        if len(begins) >= LEAST_PAIRS and (loss.value[begins] >= JUMPS_AT_STAGE * np.asarray(levels)).all():
-            steps = ", ".join(map(figure, loss.step[begins].tolist()))
-            yield derived_fact(
-                "jumps_at_stages",
-                f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
-                {"stages": len(begins)},
-                at=loss.step[begins[0]],
-            )
-        return
-    yield derived_fact(
-        "stages_explain_jumps",
-        f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
-        f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
-        "harder task begins with a higher loss.",
-        {"before": before, "high": high, "end": end},
-        at=step,
-    )
+    levels = [JUMPS_AT_STAGE * median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
+    if is_jump and elsewhere <= OF_LARGEST * float(rises[first]):
+        yield derived_fact(
+            "stages_explain_jumps",
+            f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
+            f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
+            "harder task begins with a higher loss.",
+            {"before": before, "high": high, "end": end},
+            at=step,
+        )
+    elif len(begins) >= LEAST_PAIRS and (loss.value[begins] >= levels).all():
+        steps = ", ".join(map(figure, loss.step[begins].tolist()))
+        yield derived_fact(
+            "jumps_at_stages",
+            f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
+            {"stages": len(begins)},
+            at=loss.step[begins[0]],
+        )
 
 
-def _jumps_at_each_step(run: Run, loss: Series) -> DerivedFact | None:
-    """Return that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
+def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
+    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
 
     Not this where evaluation gets worse, where the column only counts, or where the loss grows as much as a column
     that goes up: it is a sum then.
     """
-    rises = np.diff(loss.value, prepend=loss.value[0])
-    for series in run.series.values():
-        column = series.finite
-        is_open = series.quantity in (None, Quantity.BATCH_SIZE)
-        if not is_open or len(column) < MIN_RECORDS_FOR_LEVEL or not positive(column.value):
-            continue
+    rises, evaluation = np.diff(loss.value, prepend=loss.value[0]), logged(run, "eval_loss", LEAST_PAIRS)
+    gets_worse = evaluation is not None and (
+        median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
+    )
+    columns = [series.finite for series in run.series.values() if series.quantity in (None, Quantity.BATCH_SIZE)]
+    for column in columns if not gets_worse and not (loss.value <= 0).any() else ():
         at = 1 + np.flatnonzero(np.diff(column.value))
-        if not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
+        is_long = len(column) >= MIN_RECORDS_FOR_LEVEL and positive(column.value)
+        if not is_long or not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
             continue
         begins = np.searchsorted(loss.step, column.step[at])
         bounds, steps = [0, *begins.tolist(), len(loss)], np.diff(column.value)[at - 1]
         lasts = np.diff(bounds)
-        if lasts.min() < LEAST_PAIRS or not (positive(steps) or positive(-steps)) or (loss.value <= 0).any():
-            continue
-        if not np.ptp(steps) and np.ptp(lasts[:-1]) <= 1:  # it counts
+        only_counts = not np.ptp(steps) and np.ptp(lasts[:-1]) <= 1
+        if lasts.min() < LEAST_PAIRS or not (positive(steps) or positive(-steps)) or only_counts:
             continue
         before = np.array([median(loss.value[end - LEAST_PAIRS : end]) for end in bounds[1:]])
         high, elsewhere = loss.value[begins], np.delete(rises, begins)
         is_sum = steps[0] > 0 and (high / before[:-1] >= AS_A_SUM * column.value[at] / column.value[at - 1]).any()
-        if (
-            is_sum
-            or (high < JUMPS_AT_STAGE * before[:-1]).any()
-            or (before[1:] > high).any()
-            or elsewhere.max() > OF_LARGEST * rises[begins].min()
-            or _evaluation_rises(run)
-        ):
+        jumps = (high >= JUMPS_AT_STAGE * before[:-1]).all() and (before[1:] <= high).all()
+        if is_sum or not jumps or elsewhere.max() > OF_LARGEST * rises[begins].min():
             continue
         shown = ", ".join(f"{figure(low)} to {figure(top)}" for low, top in zip(before, high, strict=False))
-        return derived_fact(
+        yield derived_fact(
             "stages_explain_jumps",
             f"{named(loss)} goes from about {shown} at {run.step_name}s "
-            f"{', '.join(map(figure, loss.step[begins].tolist()))}, just where {named(series)} steps "
+            f"{', '.join(map(figure, loss.step[begins].tolist()))}, just where {named(column)} steps "
             f"{'up' if steps[0] > 0 else 'down'} ({from_to(column.value)}). It falls between these steps, and jumps "
             "nowhere else. What is asked changes there, so the loss has another scale from there on.",
             {"stages": len(at)},
             steps=loss.step[begins].tolist(),
         )
-    return None
-
-
-def _evaluation_rises(run: Run) -> bool:
-    evaluation = logged(run, "eval_loss", LEAST_PAIRS)
-    return evaluation is not None and median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:

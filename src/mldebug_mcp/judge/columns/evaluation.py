@@ -62,7 +62,7 @@ from mldebug_mcp.judge.columns import (
     whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
-from mldebug_mcp.judge.columns.printed import inputs_measured_apart, scored_again
+from mldebug_mcp.judge.columns.printed import MIN_OFF_AGAIN, inputs_measured_apart, scored_again
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -138,7 +138,7 @@ the first training loss, and rows known by heart make held-out ones dearer by le
 
 
 @given_losses(not_of=NOT_BY_LOSS)
-def evaluation_beyond_start(run: Run, losses: Losses) -> Facts:
+def evaluation_beyond_start(_: Run, losses: Losses) -> Facts:
     """Yield that each evaluation loss is many times what the training loss ever was, and not by one factor."""
     loss = losses[0]
     steps, train, evaluation = beside_training(*losses)
@@ -149,16 +149,15 @@ def evaluation_beyond_start(run: Run, losses: Losses) -> Facts:
     except CannotTell:
         return
     highest, lowest = max(train.max(), loss.value[0]), evaluation.min()
-    if lowest < BEYOND_START * highest or train[-1] > train[0]:
-        return
-    yield derived_fact(
-        "evaluation_beyond_start",
-        f"{named(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
-        f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
-        "about the first training loss on held-out rows.",
-        {"lowest": lowest, "highest_train": highest},
-        at=steps[0],
-    )
+    if lowest >= BEYOND_START * highest and train[-1] <= train[0]:
+        yield derived_fact(
+            "evaluation_beyond_start",
+            f"{named(losses[1])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
+            f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
+            "about the first training loss on held-out rows.",
+            {"lowest": lowest, "highest_train": highest},
+            at=steps[0],
+        )
 
 
 BELOW_ALL_TRAINING = 0.3
@@ -193,7 +192,7 @@ MAX_STILL_EVALUATION_SPREAD = 0.02
 """Of its first value, by which an evaluation loss varies at most while it stands still. Chosen: twice the scatter of
 a few hundred rows, and less than a model that overfits moves by."""
 MIN_STILL_EVALUATIONS = 5
-"""Evaluations that stand still. Chosen: a model comes late to what is held out by one or two."""
+"""Evaluations at which a number stands still. Chosen: a model comes late to what is held out by one or two."""
 
 
 @given_losses(not_of=NOT_BY_LOSS)
@@ -226,8 +225,7 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
 
 
 MIN_LEARNT_LOSS_SHARE = 0.1
-"""Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
-was learnt. Chosen."""
+"""Share of its first level that a loss has lost at least where something is learnt. Chosen."""
 MAX_ALIKE_GAP_SHARE = 0.1
 """Of that loss, by which evaluation lies above training at most to be served alike. Chosen."""
 MIN_OPENED_GAP_SHARE = 0.2
@@ -599,7 +597,7 @@ BY_CHANCE = 1.5
 LEARNT_TO_RANK = 0.5
 """Share of the loss of a uniform guess below which a loss has learnt to rank. Chosen."""
 MOST_RANKED = 0.5
-"""Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
+"""Share of the candidates that are looked at. Chosen: beyond, the first k are most of them, and hits by chance many."""
 FEWEST_RANKED = 20
 """Candidates of a ranking. Chosen: among a few, hits by chance are many."""
 _CANDIDATES = regex(
@@ -646,8 +644,6 @@ _OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.M
 """Scores that nearly any change of the answers moves, unlike a share of right ones."""
 _OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
 """Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
-MIN_SAME_RANKINGS = 5
-"""Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
 MIN_LOSS_MOVE_SHARE = 0.02
 """Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
 
@@ -658,12 +654,12 @@ def ranking_stands_still(run: Run) -> Facts:
     The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
     answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
     """
-    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
+    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_STILL_EVALUATIONS)), None)
     if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
         return
     share = share_of_ones(run)[0]
     is_learnt = share is not None and last_level(loss) < OF_CONSTANT * loss_of_guess(share)
-    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
+    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_STILL_EVALUATIONS)
     for score in scores if not any(np.ptp(score.value) for score in scores) else ():
         value, is_of_labels = score.value[0], score.quantity in _OF_LABELS
         is_of_part = any(word.isalpha() and word != "pr" for word in _parts(score))
@@ -682,8 +678,6 @@ def ranking_stands_still(run: Run) -> Facts:
 
 FAR_BACKWARDS = -0.4
 """How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
-LEARNS_AT_ALL = 0.1
-"""Share by which an evaluation loss falls where the share of the labels is not known. Chosen: by hand."""
 
 
 def ranked_backwards(run: Run) -> Facts:
@@ -699,7 +693,7 @@ def ranked_backwards(run: Run) -> Facts:
     for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
         is_area = score.quantity is Quantity.AUC
         order = 2 * as_shares(score.value) - 1 if is_area else score.value
-        least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - LEARNS_AT_ALL) * first
+        least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - MIN_LEARNT_LOSS_SHARE) * first
         is_worse = order.max() > FAR_BACKWARDS or order[-1] > order[0]
         if is_worse or order.min() < -1 or not 0 < last < least or (is_area and not is_auc(score)):
             continue
@@ -812,8 +806,6 @@ MIN_EVALUATIONS = 4
 """Evaluations that are perfect or equal at least. Chosen: three may be so by chance."""
 AS_AT_START = 0.5
 """Share of the first training loss that evaluation has at first, where little is learnt. Chosen."""
-MOST_OF_CANDIDATES = 0.5
-"""Share of the candidates from which on the first k are most of them. Chosen."""
 LARGEST_GUESS = 20.0
 """A first loss above this is that of no guess. Chosen: far above ln of any vocabulary."""
 _OF_ANSWERS = (Quantity.ACCURACY, Quantity.HIT_RATE, Quantity.RECALL)
@@ -840,7 +832,7 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
         is_of_all = score.role is not None and score.role.is_whole and score.quantity is not Quantity.RECALL
         ranked = _AMONG_FIRST.search(named(score))
-        is_few = ranked is not None and int(ranked[1]) < MOST_OF_CANDIDATES * math.exp(min(start, LARGEST_GUESS))
+        is_few = ranked is not None and int(ranked[1]) < MOST_RANKED * math.exp(min(start, LARGEST_GUESS))
         is_asked = is_few or (is_of_all and ranked is None)
         if is_asked and (as_shares(score.value) == 1).all() and score.step[0] <= evaluation.step[0]:
             yield derived_fact(
@@ -1154,13 +1146,11 @@ def losses_and_accuracies_disagree(run: Run) -> Facts:
     if run.kind in NOT_BY_LOSS or mixes_labels(run) or not all(name in run for name in needed):
         return
     evaluation, *others = (run[name].finite for name in needed)
-    columns = [aligned(series, evaluation) for series in others]
-    if len(evaluation) < MIN_RECORDS_FOR_LEVEL or len({len(values) for steps, values, _ in columns}) > 1:
+    answered, loss, trained = (aligned(series, evaluation)[1] for series in others)
+    if len(evaluation) < MIN_RECORDS_FOR_LEVEL or not len(answered) == len(loss) == len(trained) > 0:
         return
-    answered, loss, trained = (values for _, values, _ in columns)
-    ahead = as_shares(trained) - as_shares(answered)
-    excess = loss / evaluation.value[-len(loss) :]
-    if not len(ahead) or ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
+    ahead, excess = as_shares(trained) - as_shares(answered), loss / evaluation.value[-len(loss) :]
+    if ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
         return
     yield derived_fact(
         "losses_and_accuracies_disagree",
@@ -1208,8 +1198,6 @@ def negated_probability(run: Run) -> Facts:
 # A loss that rises on the rows that are trained on, while it orders them better.
 
 
-RISES_ON_TRAINING_ROWS = 1.2
-"""Times its start to which a training loss rises. Chosen: the noise of single batches has less."""
 ORDERS_BETTER = 0.01
 """Rise of an area under the ROC curve of training rows. Chosen: by hand."""
 
@@ -1225,7 +1213,7 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
         steps, order, level = aligned(area, loss)
         few = max(1, len(steps) // 5)
         (start, end), (low, high) = ((median(column[:few]), median(column[-few:])) for column in (level, order))
-        if not is_auc(area) or start <= 0 or end < RISES_ON_TRAINING_ROWS * start or high < low + ORDERS_BETTER:
+        if not is_auc(area) or start <= 0 or end < MIN_RISEN_LOSS_RATIO * start or high < low + ORDERS_BETTER:
             continue
         yield derived_fact(
             "loss_rises_with_order",
@@ -1243,8 +1231,6 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
 MIN_LEAD_OVER_TRAINING = 0.2
 """By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
 less."""
-MIN_GOOD_ACCURACY = 0.9
-"""Share of right answers of evaluation from which on that is stated. Chosen."""
 DISTURBED_AHEAD = 0.1
 """The same difference where settings make training harder, whatever share is right. Chosen: chance is less."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
@@ -1259,7 +1245,7 @@ def training_behind(run: Run) -> Facts:
     """
     fact, expected = _asked_alike(run)
     is_disturbed = fact == "disturbed_training_behind"
-    least, lead = (0.0, DISTURBED_AHEAD) if is_disturbed else (MIN_GOOD_ACCURACY, MIN_LEAD_OVER_TRAINING)
+    least, lead = (0.0, DISTURBED_AHEAD) if is_disturbed else (MIN_GOOD_SCORE, MIN_LEAD_OVER_TRAINING)
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY) if not mixes_labels(run) else ():
         train, evaluation = (
             next((each for each in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(each))), None)
@@ -1374,8 +1360,6 @@ _REPEATED = regex(
     needs=("eval", "val", "test"),
 )
 """A setting that gives how many times the same rows are evaluated."""
-AS_EXACT = 0.005
-"""Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
 _TURN = regex(
@@ -1416,7 +1400,7 @@ def _evaluated_in_turn(run: Run) -> Facts:
         place: np.ptp(values) / max(values) for place, values in turns.items() if len(values) > 1 and min(values) > 0
     }
     place = max(off, key=lambda each: off[each], default=None)
-    if place is not None and off[place] >= AS_EXACT:
+    if place is not None and off[place] >= MIN_OFF_AGAIN:
         yield derived_fact(
             "evaluated_twice",
             f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
@@ -1443,7 +1427,7 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
         return None
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
-    return (off, once, again, values) if off >= AS_EXACT else None
+    return (off, once, again, values) if off >= MIN_OFF_AGAIN else None
 
 
 def _repeats_evaluations(run: Run) -> bool:
@@ -1674,7 +1658,7 @@ FEW_PASSES = 4.0
 STILL_UNKNOWN = 0.3
 """Share of the first training loss that evaluation keeps. Chosen: rows that repeat by plan serve others too."""
 MIN_RISEN_LOSS_RATIO = 1.2
-"""Times its lowest value to which an evaluation loss has risen. Chosen: noise of a fixed set is less."""
+"""Times its lowest value, or its start, to which a loss has risen. Chosen: noise is less."""
 
 
 @given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)

@@ -310,14 +310,9 @@ def off_expectation(run: Run) -> Facts:
 
     Not this where no row knows its name, or a share lies outside of 0 to 1 without being in per cent.
     """
+    rows = [row for row in _EXPECTED if run.kind not in row.not_for and (not row.only_for or run.kind in row.only_for)]
     for series, words in _long(run):
-        for row in _EXPECTED:
-            if (
-                run.kind in row.not_for
-                or (row.only_for and run.kind not in row.only_for)
-                or not _is_of(series, words, row)
-            ):
-                continue
+        for row in (row for row in rows if _is_of(series, words, row)):
             values = _as_asked(series, words, row.bound)
             if values is not None and (at := row.bound.crossed(values)) is not None:
                 yield _stated(row.fact, series, at, row.expected)
@@ -345,7 +340,7 @@ def _long(run: Run) -> Iterator[tuple[Series, str]]:
 
 def _is_of(series: Series, words: str, row: Expectation) -> bool:
     if isinstance(row.name, Quantity):
-        return series.quantity is row.name and series.role.is_whole
+        return series.role is not None and series.quantity is row.name and series.role.is_whole
     return row.name.fullmatch(words) is not None
 
 
@@ -405,29 +400,25 @@ def predictions_off_labels(run: Run) -> Facts:
 
     Their names differ in one word: `pred_std` and `target_std`.
     """
-    targets: dict[tuple[str, ...], Series] = {}
-    answers: dict[tuple[str, ...], Series] = {}
+    targets, answers = dict[tuple[str, ...], Series](), dict[tuple[str, ...], Series]()
     for series, words in _long(run):
-        pieces = tuple(words.split("_"))
+        pieces = words.split("_")
         for found, of in ((targets, _OF_TARGETS), (answers, _OF_ANSWERS)):
             if len(rest := tuple(piece for piece in pieces if piece not in of)) == len(pieces) - 1:
                 found[rest] = series
-    for rest in targets.keys() & answers.keys():
-        is_spread, target, answer = not _OF_SPREAD.isdisjoint(rest), targets[rest], answers[rest]
-        if not (is_spread or not _OF_SHARES.isdisjoint(rest)) or answer.value.min() < 0:
+    for rest, target in targets.items():
+        answer, is_spread = answers.get(rest), not _OF_SPREAD.isdisjoint(rest)
+        if answer is None or answer.value.min() < 0 or not (is_spread or not _OF_SHARES.isdisjoint(rest)):
             continue
         level, late = last_level(target), last_level(answer)
         if level > 0 and late <= LEFT_OF_TARGETS * level:
+            means = "nearly all rows get one answer" if is_spread else "next to no row gets the answer that these have"
             yield derived_fact(
                 "predictions_without_spread" if is_spread else "predictions_without_label",
                 f"{named(answer)} is {figure(late)} by the last third, where {named(target)} is {figure(level)}: "
-                + (
-                    "nearly all rows get one answer."
-                    if is_spread
-                    else "next to no row gets the answer that these have."
-                ),
+                f"{means}.",
                 {"answers": late, "targets": level},
-                at=answer.step[-max(1, len(answer) // 3)],
+                at=last_third(answer.step)[0],
             )
 
 
@@ -529,18 +520,19 @@ def policy_never_moves(run: Run) -> Facts:
 
     Not this where the reward rises: with one pass over each batch the first measure is taken before the update.
     """
-    moves = [
-        series for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
-        if (series := whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)) is not None
-    ]  # fmt: skip
-    if run.kind not in POLICIES or not moves or moves[0].role is None or kept_rise(run) is not None:
+    kl, clips = (
+        whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
+        for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
+    )
+    moves = [series for series in (kl, clips) if series is not None]
+    if run.kind not in POLICIES or kl is None or kept_rise(run) is not None:
         return
-    if moves[0].role.quantity is Quantity.APPROXIMATE_KL and not any(series.value[1:].any() for series in moves):
+    if not any(series.value[1:].any() for series in moves):
         yield derived_fact(
             "policy_never_moves",
-            f"{' and '.join(named(series) for series in moves)} {'is' if len(moves) == 1 else 'are'} exactly 0 in all "
-            f"{len(moves[0])} records. Any update leaves some; with several passes over a batch it shows.",
-            at=moves[0].step[0],
+            f"{' and '.join(map(named, moves))} {'is' if len(moves) == 1 else 'are'} exactly 0 in all "
+            f"{len(kl)} records. Any update leaves some; with several passes over a batch it shows.",
+            at=kl.step[0],
         )
 
 
@@ -556,16 +548,15 @@ def values_above_returns(run: Run) -> Facts:
         return
     most = float(returns.value.max())
     for series, words in _long(run):
-        if _OF_VALUES.fullmatch(words) is None or last_level(series) <= TIMES_RETURN * most:
-            continue
-        yield derived_fact(
-            "values_above_returns",
-            f"{named(series)} goes from {figure(series.value[0])} to {figure(last_level(series))}, and the best "
-            f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
-            "than the best episode gives.",
-            {"value": last_level(series), "return": most},
-            at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
-        )
+        if _OF_VALUES.fullmatch(words) is not None and last_level(series) > TIMES_RETURN * most:
+            yield derived_fact(
+                "values_above_returns",
+                f"{named(series)} goes from {figure(series.value[0])} to {figure(last_level(series))}, and the best "
+                f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
+                "than the best episode gives.",
+                {"value": last_level(series), "return": most},
+                at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
+            )
 
 
 MIN_EVALUATIONS = 6
@@ -777,26 +768,22 @@ _TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdo
 """Words of a reward that is not the trained one."""
 
 
+_REWARDED = frozenset({Quantity.REWARD, Quantity.SCORE, Quantity.ACCURACY, Quantity.SUCCESS_RATE})
+
+
 def true_reward_falls(run: Run) -> Facts:
     """Yield that a reward by another judge falls while the trained one rises and stays."""
     rise = kept_rise(run) if run.kind in POLICIES else None
-    if rise is None:
-        return
-    for series, words in _long(run):
-        if _TRUE.isdisjoint(words.split("_")) or series.role is None or series.role.quantity not in _REWARDED:
-            continue
-        late = tail(series)
-        if late.max() < series.value[: max(1, len(series) // 8)].min():
+    for series, words in _long(run) if rise is not None else ():
+        is_true = series.quantity in _REWARDED and not _TRUE.isdisjoint(words.split("_"))
+        if rise is not None and is_true and tail(series).max() < series.value[: max(1, len(series) // 8)].min():
             yield derived_fact(
                 "true_reward_falls",
-                f"{named(series)} falls from {figure(series.value[0])} to {figure(median(late))}, while the trained "
-                f"reward rises from {figure(rise[0])} to {figure(rise[1])}. Both measure the same answers.",
-                {"first": series.value[0], "late": median(late)},
+                f"{named(series)} falls from {figure(series.value[0])} to {figure(last_level(series))}, while the "
+                f"trained reward rises from {figure(rise[0])} to {figure(rise[1])}. Both measure the same answers.",
+                {"first": series.value[0], "late": last_level(series)},
                 at=series.step[0],
             )
-
-
-_REWARDED = frozenset({Quantity.REWARD, Quantity.SCORE, Quantity.ACCURACY, Quantity.SUCCESS_RATE})
 
 
 def component_never_earned(run: Run) -> Facts:

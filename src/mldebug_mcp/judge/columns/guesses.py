@@ -166,17 +166,15 @@ def outside_of_shares(run: Run) -> Facts:
 
 def uniform_policy(run: Run) -> Facts:
     """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
-    if run.kind != "rl":
-        return
-    for series in columns_of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+    columns = columns_of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    for series in columns if run.kind == "rl" else ():
         actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
         if actions:
-            level = last_level(series)
             yield derived_fact(
                 "uniform_policy",
-                f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
-                f"{actions} actions: the agent acts at random. Where it learns, that falls.",
-                {"actions": actions, "entropy": level},
+                f"{named(series)} rests at {figure(last_level(series))} = ln {actions}, the entropy of equal "
+                f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls.",
+                {"actions": actions, "entropy": last_level(series)},
             )
 
 
@@ -248,18 +246,14 @@ def majority(run: Run) -> Facts:
     share, source = share_of_ones(run)
     if share is None:
         share, source = _configured_share(run)
-    larger = 0.0 if share is None else max(share, 1 - share)
-    if share is None or larger < CLEAR_MAJORITY:
-        return
+    larger, evaluation = 0.0 if share is None else max(share, 1 - share), logged(run, "eval_loss")
+    loss_text = "" if evaluation is None else f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
     for series in columns_of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         later = as_shares(series.value)[len(series) // 2 :]
         off = np.abs(later - larger).max()
-        if off > AS_MAJORITY:
+        if share is None or larger < CLEAR_MAJORITY or off > AS_MAJORITY:
             continue
         is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
-        loss_text = ""
-        if (evaluation := logged(run, "eval_loss")) is not None:
-            loss_text = f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
         yield derived_fact(
             "rare_class_unanswered" if is_rare else "accuracy_of_majority",
             f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
@@ -485,17 +479,16 @@ def _beyond_answers(run: Run, counts: Series) -> Facts:
         if len(steps) < LEAST_PAIRS or np.any(answered >= MOST_ARE_PROMPTS * counted_there):
             continue
         grow = bool(np.all(np.diff(counted_there) > 0) and np.all(np.diff(answered) > 0))
-        _, some, every = (steps, counted_there, counted_there) if seen is None else at_common_steps(counts, seen)
-        if not grow and (seen is None or not len(some) or np.any(some < MOST_COUNTED * every)):
-            continue
-        yield derived_fact(
-            "both_sides_count",
-            f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
-            f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
-            "loss as answers have.",
-            {"counted": counted_there[-1], "answers": answered[-1]},
-            at=steps[0],
-        )
+        _, some, every = at_common_steps(counts, seen) if seen is not None else (steps, np.zeros(0), np.zeros(0))
+        if grow or (len(some) and np.all(some >= MOST_COUNTED * every)):
+            yield derived_fact(
+                "both_sides_count",
+                f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
+                f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
+                "loss as answers have.",
+                {"counted": counted_there[-1], "answers": answered[-1]},
+                at=steps[0],
+            )
 
 
 def _beyond_lengths(run: Run, counts: Series) -> Facts:
@@ -503,27 +496,26 @@ def _beyond_lengths(run: Run, counts: Series) -> Facts:
     prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
     if not prompt or not answer or answer >= MOST_ARE_PROMPTS * (prompt + answer):
         return
-    lengths = f"Prompts have {figure(prompt)} tokens on average and answers {figure(answer)}"
+    share, lengths = answer / (prompt + answer), f"Prompts have {figure(prompt)} tokens on average and answers"
     seen = whole_column(run, Quantity.TOKENS_SEEN, phase="train", least=LEAST_PAIRS)
-    steps, counted_there, all_there = at_common_steps(counts, counts if seen is None else seen)
-    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
+    steps, some, every = at_common_steps(counts, counts if seen is None else seen)
+    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(some >= MOST_COUNTED * every):
         yield derived_fact(
             "both_sides_count",
-            f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. {lengths}: were "
-            f"answers alone to count, {percent(answer / (prompt + answer))} of them would.",
-            {"share": counted_there[-1] / all_there[-1], "answers": answer / (prompt + answer)},
+            f"{named(counts)} is {figure(some[-1])} of {figure(every[-1])} {named(seen)}. {lengths} {figure(answer)}: "
+            f"were answers alone to count, {percent(share)} of them would.",
+            {"share": some[-1] / every[-1], "answers": share},
             at=steps[0],
         )
-    if not rows:
-        return
     grows = bool(np.all(np.diff(counts.value) > 0))
-    per_row = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
-    if abs(per_row / (prompt + answer) - 1) <= NEAR_LENGTH:
+    of_update = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value)
+    if rows and abs(of_update / rows / (prompt + answer) - 1) <= NEAR_LENGTH:
         yield derived_fact(
             "both_sides_count",
-            f"{named(counts)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. {lengths}: "
-            f"all of both count in the loss, and not the {figure(answer)} of answers alone.",
-            {"of_row": per_row, "prompt": prompt, "answer": answer},
+            f"{named(counts)} gives {figure(of_update / rows)} tokens for each of {figure(rows)} rows of an update. "
+            f"{lengths} {figure(answer)}: all of both count in the loss, and not the {figure(answer)} of answers "
+            "alone.",
+            {"of_row": of_update / rows, "prompt": prompt, "answer": answer},
         )
 
 
@@ -539,16 +531,15 @@ def prompts_count_by_setting(run: Run) -> Facts:
     Not this where rows are not known to hold answers apart from prompts: then TRL's setting may change nothing.
     """
     name = next((name for name in SETTINGS if flag_of(run.config.get(name)) is SETTINGS[name]), "")
-    parts = next((each for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), None)
-    words = [] if parts is None else list(map(str, parts.value if isinstance(parts.value, tuple) else (parts.value,)))
+    parts = next((each.value for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), ())
+    words = list(map(str, parts if isinstance(parts, tuple) else (parts,)))
     is_parted = len(words) > 1 and any(map(_OF_ANSWERS.fullmatch, words))
-    if not name or run.kind != "sft" or not (is_parted or SETTINGS[name]):
-        return
-    rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
-    yield derived_fact(
-        "prompts_count_by_setting",
-        f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
-    )
+    if name and run.kind == "sft" and (is_parted or SETTINGS[name]):
+        rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
+        yield derived_fact(
+            "prompts_count_by_setting",
+            f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
+        )
 
 
 _PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
@@ -825,21 +816,20 @@ _SHARE_OF_UNKNOWN = regex(
 
 def unknown_tokens(run: Run) -> Facts:
     """Yield that the vocabulary lacks many of the tokens throughout."""
-    for name, series in run.series.items():
+    for name, series in ((name, series.finite) for name, series in run.series.items()):
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
         is_evaluated = any(PHASES.get(piece) == "eval" for piece in pieces_of(name))  # other texts than in training
-        if match is None or is_evaluated or len(series.finite) < LEAST_PAIRS:
+        if match is None or is_evaluated or len(series) < LEAST_PAIRS:
             continue
-        shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
+        shares = series.value / 100 if match["per_cent"] else as_shares(series.value)
         least, level = shares.min(), median(shares)
-        if least < MANY_UNKNOWN:
-            continue
-        yield derived_fact(
-            "unknown_tokens",
-            f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series.finite)} "
-            "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
-            {"least": least, "level": level},
-        )
+        if least >= MANY_UNKNOWN:
+            yield derived_fact(
+                "unknown_tokens",
+                f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series)} "
+                "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
+                {"least": least, "level": level},
+            )
     yield from _unknown_in_samples(run)
 
 
@@ -948,20 +938,18 @@ def _unknown_in_samples(run: Run) -> Facts:
     alike = [line for line in run.text_lines if lines and line.text[:_ALIKE_UP_TO] == lines[0].text[:_ALIKE_UP_TO]]
     if len(lines) < LEAST_PAIRS or 2 * len(lines) < len(alike):
         return
-    of_words, shares = "<" in lines[-1].text or "[" in lines[-1].text, []
-    for line in lines:
-        units = len(line.text.split()) if of_words else len("".join(line.text.split()))
-        shares.append(len(_SIGNS.findall(line.text)) / max(1, units))
-    if median(shares) < (OF_WORDS if of_words else OF_CHARACTERS):
-        return
-    yield derived_fact(
-        "unknown_tokens",
-        f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
-        f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
-        "vocabulary that was made of such texts lacks hardly any.",
-        {"level": median(shares), "samples": len(lines)},
-        at=lines[0].step,
-    )
+    sign = _SIGNS.findall(lines[-1].text)[-1]
+    units, least = ("words", OF_WORDS) if set("<[") & set(lines[-1].text) else ("characters", OF_CHARACTERS)
+    texts = [line.text.split() if units == "words" else "".join(line.text.split()) for line in lines]
+    shares = [len(_SIGNS.findall(line.text)) / max(1, len(text)) for line, text in zip(lines, texts, strict=True)]
+    if median(shares) >= least:
+        yield derived_fact(
+            "unknown_tokens",
+            f"{len(lines)} samples in the log hold {sign}, the sign for what the vocabulary lacks, as "
+            f"{percent(median(shares))} of their {units}. A vocabulary that was made of such texts lacks hardly any.",
+            {"level": median(shares), "samples": len(lines)},
+            at=lines[0].step,
+        )
 
 
 TIMES_A_GUESS = 10.0
@@ -981,23 +969,20 @@ def narrow_layer(run: Run, loss: Series) -> Facts:
 
     Not this where nothing is learnt, which has many reasons. Good models of tokens have far fewer units than tokens.
     """
-    tokens = run.facts.tokens
-    widths, classes = run.settings.numbers("hidden_size"), tokens or run.setting("num_labels")
-    uniform = uniform_loss(run)
+    tokens, uniform, widths = run.facts.tokens, uniform_loss(run), run.settings.numbers("hidden_size")
+    classes = tokens or run.setting("num_labels")
     if not widths or not classes or uniform is None:
         return
     narrowest, left = min(widths), last_level(loss) / uniform
-    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
-        return
-    if tokens and narrowest > FEW_UNITS:
-        return
-    yield derived_fact(
-        "narrow_layer",
-        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
-        f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} "
-        f"is {figure(left * uniform)} in the last third, {percent(left)} of that of a guess.",
-        {"units": narrowest, "classes": classes, "left": left},
-    )
+    is_narrow = 0 < narrowest * CLASSES_TO_A_UNIT <= classes and (not tokens or narrowest <= FEW_UNITS)
+    if is_narrow and LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
+        yield derived_fact(
+            "narrow_layer",
+            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
+            f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. "
+            f"{named(loss)} is {figure(left * uniform)} in the last third, {percent(left)} of that of a guess.",
+            {"units": narrowest, "classes": classes, "left": left},
+        )
 
 
 TIMES_AS_WIDE = 8.0
@@ -1112,14 +1097,12 @@ def answers_with_silence(run: Run) -> Facts:
     """Yield that a ratio of signal and noise comes to rest at exactly 0 decibels, which is that of silence."""
     for series in run.series.values():
         silent = silences_at_end(series)
-        if not MIN_SILENT_RECORDS <= silent < len(series):
-            continue
-        first = series.step[-silent]
-        yield derived_fact(
-            "answers_with_silence",
-            f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in "
-            f"the last {silent} records, from {run.place(first)} on. An output of zeros has 0 decibels in common "
-            "libraries, more than a noisy one: the model answers with silence.",
-            {"records": silent},
-            at=first,
-        )
+        if MIN_SILENT_RECORDS <= silent < len(series):
+            yield derived_fact(
+                "answers_with_silence",
+                f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in the "
+                f"last {silent} records, from {run.place(series.step[-silent])} on. An output of zeros has 0 decibels "
+                "in common libraries, more than a noisy one: the model answers with silence.",
+                {"records": silent},
+                at=series.step[-silent],
+            )

@@ -78,7 +78,7 @@ _TARGET = regex(r"(?:^|[/_])(?:target_entropy|entropy_target)$", re.IGNORECASE)
 _ACTIONS = regex(r"(?:n|num)_(?:of_)?actions?|actions")
 _DISCRETE = regex(r"(?<!multi)(?<!multi[-_])discrete|categorical", re.IGNORECASE)
 LEFT_AT_END = 0.1
-"""Share of its start that an entropy has come down to where hardly any is left. Chosen."""
+"""Share of its start that an entropy, or a success, has come down to where hardly any is left. Chosen."""
 
 
 def entropy_out_of_bounds(run: Run) -> Facts:
@@ -303,7 +303,8 @@ HARDLY_CUT = 0.1
 MOSTLY_CUT = 0.5
 """Share of completions that is cut in the end, from which on the cut ones are the rule. Chosen."""
 TIMES_LONGER = 3.0
-"""Times their first length that completions come to. Chosen: reasoning that is learnt grows as well, but ends."""
+"""Times as long that completions get, or as short. Chosen: reasoning that is learnt grows as well, but ends, and those
+of an answer of one token lose less."""
 
 
 def cut_ones_earn(run: Run) -> Facts:
@@ -357,8 +358,6 @@ def _at_highest(lengths: Sequence[Series]) -> list[Series]:
     return [replace(lengths[0], value=(value >= AT_HIGHEST * highest).astype(float))]
 
 
-TIMES_SHORTER = 3.0
-"""Times by which completions get shorter. Chosen: those of an answer of one token lose less."""
 ONE_TOKEN = 1.1
 """Mean length up to which nearly all completions are one token, which is their end. Chosen."""
 
@@ -371,7 +370,7 @@ def nothing_written(run: Run) -> Facts:
     if paid is None or run.setting("max_completion_length") == 1:
         return
     (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
-    if not 0 <= short <= ONE_TOKEN or long < TIMES_SHORTER * max(short, 1.0) or high < low:
+    if not 0 <= short <= ONE_TOKEN or long < TIMES_LONGER * max(short, 1.0) or high < low:
         return
     yield derived_fact(
         "nothing_written",
@@ -515,40 +514,34 @@ def pairs_contradict(run: Run) -> Facts:
     The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
     Not this where about a half are right: what was learnt does not carry over then.
     """
-    if run.kind != "preference":
-        return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     judged = [series for series in _of_sets(run, *shares) if _by_people(series)]
     others = {series.name for series in judged}
-    train = [series for series in whole_columns(run, *shares, phase="train") if series.name not in others]
+    train = next((each for each in whole_columns(run, *shares, phase="train") if each.name not in others), None)
+    if run.kind != "preference" or train is None or len(train) < LEAST_PAIRS:
+        return
     held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
-    margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
     pairs = min([*held_out[:1], *judged], key=lambda series: series.value.max(), default=None)
-    if pairs is not None and _by_people(pairs):
-        margins = []  # those are of the whole set
-    if not train or len(train[0]) < LEAST_PAIRS:
-        return
-    if pairs is None:
-        yield from _one_source_contradicts(run, last_level(train[0]))
-        return
-    steps, levels, _ = beside_training(train[0], pairs)
-    since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
-    pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
-    right, most = last_level(train[0]), pairs.value.max(initial=0.0)
-    if most > WRONG_WAY or not len(pairs):
+    if pairs is not None:
+        steps, levels, _ = beside_training(train, pairs)
+        since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
+        pairs = pairs.where(pairs.step >= since)
+    right = last_level(train)
+    if pairs is None or not len(pairs) or (most := pairs.value.max()) > WRONG_WAY:
         yield from _one_source_contradicts(run, right)
         return
-    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
-        return
+    margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
+    margins = [series.where(series.step >= since) for series in margins if not _by_people(pairs)]  # of the whole set
     margins = [series for series in margins if len(series)]
-    if margins and margins[0].value.max() >= 0:
+    is_wrong = not margins or margins[0].value.max() < 0
+    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS or not is_wrong:
         return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
     yield derived_fact(
         "source_contradicts" if _by_people(pairs) else "pairs_contradict",
         f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
-        f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
+        f"{named(train)} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
         "Far fewer means that what one set calls chosen the other calls rejected.",
         {"train": right, "eval": most},
         at=pairs.step[0],
@@ -760,12 +753,8 @@ def values_run_off(run: Run) -> Facts:
 
 EARLY_RECORDS_SHARE = 0.1
 """Share of the records that are early. Chosen: what is lost is often lost soon."""
-HARDLY_LEFT = 0.1
-"""The same where hardly any is left. Chosen: answers that only grow longer are as often right."""
-LEAST_LOST = 0.1
-"""Share of right answers that is lost at least. Chosen: less is chance where a few rows are asked."""
 MIN_GAINED_SHARE = 0.1
-"""Share of right answers, or of right pairs, that training gains at least. Chosen: less is chance where few are
+"""Share of right answers, or of right pairs, that is gained or lost at least. Chosen: less is chance where few are
 asked."""
 _SHARES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.SUCCESS_RATE, Quantity.SCORE, Quantity.REWARD_ACCURACY,
@@ -779,14 +768,14 @@ def success_falls(run: Run) -> Facts:
 
     Not this where a score scatters, comes back, or is one of a few that fall.
     """
-    paid = _paid(run)
-    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
-    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))] if paid else []
-    lost = [(early - late, share, early, late) for share in shares for early, late in _lost_levels(share)]
-    if paid is None or 2 * len(lost) <= len(shares):
+    if (paid := _paid(run)) is None:
         return
-    _, share, early, late = max(lost, key=lambda each: each[0])
-    fact, gain = paid
+    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
+    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))]
+    lost = [(early, late, share) for share in shares for early, late in _lost_levels(share)]
+    if 2 * len(lost) <= len(shares):
+        return
+    (early, late, share), (fact, gain) = max(lost, key=lambda each: each[0] - each[1]), paid
     yield derived_fact(
         fact,
         f"{named(share)} falls from about {figure(early)} to {figure(late)} and stays there, while {gain}. "
@@ -794,7 +783,7 @@ def success_falls(run: Run) -> Facts:
         {"early": early, "late": late},
         at=share.step[0],
     )
-    if run.kind in POLICIES and late <= HARDLY_LEFT * early:
+    if run.kind in POLICIES and late <= LEFT_AT_END * early:
         yield derived_fact(
             "success_gone",
             f"Of {named(share)} {figure(100 * late / early)} % is left. Answers that only grow longer are as often "
@@ -820,26 +809,25 @@ def writing_falls_with_pairs(run: Run) -> Facts:
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
     chosen = logged(run, "logps/chosen")
-    if run.kind != "preference" or not right or last_level(right[0]) < PAIRS_LEARNT or not chosen or not len(chosen):
+    if run.kind != "preference" or not right or last_level(right[0]) < PAIRS_LEARNT or chosen is None:
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
     left = HALVED if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
+    fact = "writing_falls_with_pairs"
+    why = "The model hardly writes what the pairs call chosen, nor anything else that is right."
+    if first < 0 and last >= first - LEAST_NATS:
+        fact = "writing_against_pairs"
+        why = "The model writes what the pairs call chosen, and that is not what counts as right."
     for score in _successes(run, LEAST_PAIRS):
         early, late = score.value[0], last_level(score)
-        if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
-            continue
-        is_kept = first < 0 and last >= first - LEAST_NATS
-        yield derived_fact(
-            "writing_against_pairs" if is_kept else "writing_falls_with_pairs",
-            f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
-            f"{figure(last_level(right[0]))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
-            + (
-                "The model writes what the pairs call chosen, and that is not what counts as right."
-                if is_kept
-                else "The model hardly writes what the pairs call chosen, nor anything else that is right."
-            ),
-            {"early": early, "late": late, "first": first, "last": last},
-        )
+        if _is_written(score) and early >= LEAST_WRITTEN and late <= left * early:
+            yield derived_fact(
+                fact,
+                f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
+                f"{figure(last_level(right[0]))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+                f"{why}",
+                {"early": early, "late": late, "first": first, "last": last},
+            )
 
 
 _GRADED = frozenset(
@@ -865,34 +853,26 @@ def _grades(run: Run) -> Iterator[Series]:
             yield score
 
 
-def _falls_from_its_start(score: Series) -> bool:
-    first = score.value[0]
-    least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
-    return bool(first - last_level(score) >= least and score.value[1:].max() < first)
-
-
 def grades_fall_with_pairs(run: Run) -> Facts:
     """Yield that a score of what the model writes falls from its first value on, while the order of pairs is learnt.
 
     Not this where it rises first, as where too much is made of the pairs, nor where chosen answers sink as well.
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=LEAST_PAIRS))
-    chosen = logged(run, "logps/chosen", LEAST_PAIRS)
-    learnt = max((last_level(series) for series in right), default=0.0)
-    if run.kind != "preference" or not RIGHT_WHERE_LEARNT <= learnt <= 1:
-        return
-    if chosen is not None and last_level(chosen) < TIMES_AS_UNLIKELY * chosen.value[0]:
-        return
-    for score in filter(_falls_from_its_start, _grades(run)):
+    chosen, learnt = logged(run, "logps/chosen", LEAST_PAIRS), max(map(last_level, right), default=0.0)
+    sinks = chosen is not None and last_level(chosen) < TIMES_AS_UNLIKELY * chosen.value[0]
+    for score in _grades(run) if run.kind == "preference" and RIGHT_WHERE_LEARNT <= learnt <= 1 and not sinks else ():
         first, late = score.value[0], last_level(score)
-        yield derived_fact(
-            "grades_fall_with_pairs",
-            f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
-            f"{percent(learnt)} of the pairs are in the right order. The model learns what the pairs call chosen, and "
-            "what it writes gets worse by that.",
-            {"first": first, "late": late, "right": learnt},
-            at=score.step[0],
-        )
+        least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
+        if first - late >= least and score.value[1:].max() < first:
+            yield derived_fact(
+                "grades_fall_with_pairs",
+                f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
+                f"{percent(learnt)} of the pairs are in the right order. The model learns what the pairs call chosen, "
+                "and what it writes gets worse by that.",
+                {"first": first, "late": late, "right": learnt},
+                at=score.step[0],
+            )
 
 
 _PICKED = frozenset({"best", "bo", "bon", "top", "pick", "picked", "selected", "rerank", "reranked", "argmax"})
@@ -912,7 +892,7 @@ def picks_worse_than_chance(run: Run) -> Facts:
     Not this where the pairs are not learnt: such a model picks at random.
     """
     learnt = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=FEWEST_EVALUATIONS))
-    right = max((last_level(series) for series in learnt), default=0.0)
+    right = max(map(last_level, learnt), default=0.0)
     if run.kind != "preference" or not RIGHT_IN_TRAINING <= right <= 1:
         return
     scores: dict[frozenset[str], dict[bool, Series]] = {}
@@ -924,20 +904,17 @@ def picks_worse_than_chance(run: Run) -> Facts:
         is_score = not _RATED.isdisjoint(rated) and MISJUDGED.isdisjoint(rated)
         if is_score and not words.isdisjoint(_PICKED | _AT_RANDOM):
             scores.setdefault(rated, {})[is_pick] = series.finite
-    for pair in scores.values():
-        if len(pair) < 2:
-            continue
+    for pair in (pair for pair in scores.values() if len(pair) == 2):
         steps, picked, usual = at_common_steps(pair[True], pair[False])
-        if len(steps) < FEWEST_EVALUATIONS or (picked >= usual - PICKS_WORSE_BY * np.abs(usual)).any():
-            continue
-        yield derived_fact(
-            "picks_worse_than_chance",
-            f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at {len(steps)} "
-            f"evaluations, while {figure(100 * right)} % of the pairs are in the right order. What the model ranks "
-            "first is worse than an answer that nothing picked: the pairs teach it to prefer the worse.",
-            {"picked": picked[-1], "usual": usual[-1], "right": right},
-            at=steps[0],
-        )
+        if len(steps) >= FEWEST_EVALUATIONS and (picked < usual - PICKS_WORSE_BY * np.abs(usual)).all():
+            yield derived_fact(
+                "picks_worse_than_chance",
+                f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at {len(steps)} "
+                f"evaluations, while {figure(100 * right)} % of the pairs are in the right order. What the model ranks "
+                "first is worse than an answer that nothing picked: the pairs teach it to prefer the worse.",
+                {"picked": picked[-1], "usual": usual[-1], "right": right},
+                at=steps[0],
+            )
 
 
 FEW_RIGHT = 0.3
@@ -966,18 +943,17 @@ def success_stays_low(run: Run) -> Facts:
         {"reward": rise[1], "early": early, "late": late},
         at=share.step[0],
     )
-    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
-    cut_ends = [_ends_of(each) for each in cut]
-    if 0 < long <= AS_LONG * short and not any(end > HARDLY_CUT and first < MOSTLY_CUT for first, end in cut_ends):
-        are_cut = any(end > HARDLY_CUT for _, end in cut_ends)
-        at_first = "most are cut from the start" if are_cut else "hardly any are cut"
-        yield derived_fact(
-            "as_long_as_before",
-            f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
-            {"short": short, "long": long},
-        )
+    cut_late = [first for first, end in map(_ends_of, cut) if end > HARDLY_CUT]
+    at_first = "most are cut from the start" if cut_late else "hardly any are cut"
+    for lengths in whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)[:1]:
+        short, long = sorted(_ends_of(lengths))
+        if 0 < long <= AS_LONG * short and all(first >= MOSTLY_CUT for first in cut_late):
+            yield derived_fact(
+                "as_long_as_before",
+                f"{named(lengths)} ends within {figure(long / short)} times its start, and {at_first}.",
+                {"short": short, "long": long},
+            )
 
 
 def _paid(run: Run) -> tuple[str, str] | None:
@@ -1028,7 +1004,7 @@ def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)
-    least = max(LEAST_LOST, (1 - HALVED) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
+    least = max(MIN_GAINED_SHARE, (1 - HALVED) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
     if early - late >= least and last.max() < first.min():
         yield early, late
 
@@ -1165,14 +1141,13 @@ def moved_before_update(run: Run) -> Facts:
     A divergence counts where no reference is meant: next to clipped ratios, or by its name.
     """
     firsts: dict[Quantity, Series] = {}
-    for name, series in run.series.items() if run.kind in POLICIES else ():
-        words = pieces_of(series.logged_as or name)
-        rest = "_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS)
-        role = role_of(rest) if not _FIRST_WORDS.isdisjoint(words) else None
-        if role is not None and role.quantity in MIN_MOVED_BEFORE and len(series.finite) >= MIN_RECORDS_FOR_LEVEL:
-            firsts.setdefault(role.quantity, series.finite)
+    for first in called(run, _FIRST_WORDS, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        words = pieces_of(first.logged_as or first.name)
+        role = role_of("_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS))
+        if role is not None and role.quantity in MIN_MOVED_BEFORE:
+            firsts.setdefault(role.quantity, first)
     quantity = next((each for each in MIN_MOVED_BEFORE if each in firsts), None)
-    if quantity is None or (quantity is Quantity.KL and run.kind != "rl"):
+    if quantity is None or run.kind not in POLICIES or (quantity is Quantity.KL and run.kind != "rl"):
         return
     first = firsts[quantity]
     others = [series for series in columns_of(run, quantity) if series.name != first.name]
@@ -1285,17 +1260,10 @@ def _policy_age(run: Run) -> Series | None:
 
     The step may be one of these. Two are of one policy where the one rests and comes up to the other again and again.
     """
-    logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
-    if logged:
-        return logged[0]
-    versions = [
-        series.finite
-        for series in run.series.values()
-        if "version" in pieces_of(named(series)) and len(series.finite) >= MIN_RECORDS_FOR_LEVEL
-    ]
-    counted = [
-        series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
-    ]
+    for age in columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL):
+        return age
+    versions = called(run, {"version"}, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True)
+    counted = [each for each in versions if not (each.value % 1).any() and bool(np.all(np.diff(each.value) >= 0))]
     if counted and run.step_name == "step":
         steps = distinct(np.concatenate([series.step for series in counted]))
         counted.append(Series("step", steps, steps))

@@ -490,23 +490,26 @@ def norm_lost(run: Run) -> Facts:
     if "loss" not in run or in_half_precision(run) or "loss_scale" in run:
         return
     for norm in whole_columns(run, Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, phase="train"):
-        whole = run[norm.name]
-        bad, loss = np.isnan(whole.value), run["loss"].finite
+        whole, loss = run[norm.name], run["loss"].finite
+        bad = np.isnan(whole.value)
         later = bad[len(bad) // 2 :]
         if int(later.sum()) < max(LEAST_NEGATIVE, MIN_LOST_SHARE * len(later)) or later.all():
             continue
         if int((~bad).sum()) < LEAST_NEGATIVE or not np.isin(whole.step[bad], loss.step).all():
             continue
-        text = f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
         zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
-        if zero is not None:
-            text += (
+        where = (
+            ""
+            if zero is None
+            else (
                 f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The "
                 "slope of a root, a logarithm or a division at zero is not a number."
             )
+        )
         yield derived_fact(
-            "norm_lost_where_zero" if zero is not None else "norm_lost",
-            f"{text} Such a gradient teaches nothing, and spoils all weights where it is applied.",
+            "norm_lost_where_zero" if where else "norm_lost",
+            f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
+            f"{where} Such a gradient teaches nothing, and spoils all weights where it is applied.",
             {"records": bad.sum()},
             steps=whole.step[bad][:20].tolist(),
         )
@@ -558,9 +561,8 @@ def lost_near_zero(run: Run) -> Facts:
         least = column.value[:first]
         if column.role is not None or _OF_THE_LEAST.isdisjoint(pieces_of(column.name)):
             continue
-        if not np.array_equal(column.step, loss.step) or not np.array_equal(
-            *map(np.isfinite, (column.value, loss.value))
-        ):
+        are_lost = np.array_equal(np.isfinite(column.value), np.isfinite(loss.value))
+        if not are_lost or not np.array_equal(column.step, loss.step):
             continue
         start, lowest, end = float(least[0]), least.min(), median(least[-LEAST_PAIRS:])
         if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
@@ -881,21 +883,21 @@ def part_stands_still(run: Run) -> Facts:
         )
         if moved and is_trained:
             yield _stands_still(run, still, moved[0], gradient)
-            return
 
 
 def _stands_still(run: Run, still: Series, other: Series, gradient: Series | None) -> DerivedFact:
-    first = still.value[0]
-    has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
     fact = "new_part_stands_still" if _is_new(run, still, other) else "part_stands_still"
-    fact = "last_layer_stands_still" if _is_last(still) else fact
-    kept_in = _weights_in_half(run) if has else ""
-    why = f" The weights are kept in {kept_in}, which rounds small changes away." if kept_in else ""
+    fact, has, why = "last_layer_stands_still" if _is_last(still) else fact, "", ""
+    if gradient is not None:
+        fact, has = "part_stands_still_with_gradient", f" {named(gradient)} is about {figure(median(gradient.value))}."
+        if kept_in := _weights_in_half(run):
+            fact = "part_in_half_stands_still"
+            why = f" The weights are kept in {kept_in}, which rounds small changes away."
     return derived_fact(
-        "part_in_half_stands_still" if kept_in else "part_stands_still_with_gradient" if has else fact,
-        f"{named(still)} is exactly {figure(first)} in all {len(still)} records, while {named(other)} "
+        fact,
+        f"{named(still)} is exactly {figure(still.value[0])} in all {len(still)} records, while {named(other)} "
         f"goes from {figure(other.value[0])} to {figure(other.value[-1])}.{has} Weights that are trained move.{why}",
-        {"value": first, "records": len(still)},
+        {"value": still.value[0], "records": len(still)},
     )
 
 
@@ -986,12 +988,16 @@ def _is_new(run: Run, still: Series, other: Series) -> bool:
     Another part moves by many times that digit, each in shares of its norm.
     """
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
-    loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
-    loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
-    loaded = loaded or _may_be_kept(run, still, [other])
-    digit, first, moving = _last_digit([still.value[0]]), still.value[0], other.value
-    far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
-    return not loaded and _KEPT.isdisjoint(_words_of(still)) and far
+    is_loaded = (
+        loading_setting(run) is not None
+        or any(flag_of(each.value) is not False for each in trained)
+        or bool(run.resumes)
+        or "model_name_or_path" in run.settings
+        or _may_be_kept(run, still, [other])
+    )
+    first, (start, *_, end) = still.value[0], other.value.tolist()
+    far = abs(end / start - 1) * first >= FAR_BEYOND * _last_digit([first]) if first and start else False
+    return not is_loaded and _KEPT.isdisjoint(_words_of(still)) and far
 
 
 _PART = regex(r"(?:(?P<head>.*)[/ (:]|(?:‖|\|\|?)(?=[^\W\d_]))(?P<own>[^/ (:)|‖]+)[)|‖]*")
@@ -1017,15 +1023,13 @@ def _weight_norms(run: Run) -> list[Series]:
     driven = {own for head, own in split.values() if not _OF_GRADIENTS.isdisjoint(pieces_of(head))}
     bare = {own for head, own in split.values() if not head}
     is_by_part = len(bare) > 2 and any(set(pieces_of(own)) & (PARTS_OF_A_MODEL | LAST_LAYERS) for own in bare)
-    listed = [head for head, _ in split.values() if head and head != "|" and _is_of_sizes(head)]
+    sizes = {head for head, _ in split.values() if head == "|" or _is_of_sizes(head)}
     for series in unread:
         head, own = split[series.name]
-        is_bare = not head and (is_by_part or own in driven or bool(listed)) and not series.name[-1].isdigit()
-        if not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own)) and not _is_norm_of_part(
-            series
-        ):
-            continue
-        if _is_norm_of_part(series) or head == "|" or (head and _is_of_sizes(head)) or is_bare:
+        is_bare = is_by_part or own in driven or bool(sizes - {"|"})
+        is_listed = head in sizes if head else is_bare and not series.name[-1].isdigit()
+        is_other = not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own))
+        if _is_norm_of_part(series) or (is_listed and not is_other):
             norms.append(series)
     return [norm for norm in norms if len(norm) >= LEAST_STILL or np.ptp(norm.value)]
 
@@ -1069,16 +1073,15 @@ def _is_change(series: Series) -> bool:
 def _gradient_of(run: Run, part: Series) -> Series | None:
     """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
     words, (head, own) = set(pieces_of(part.name)), _head_and_part(part)
-    for series in run.series.values():
-        slope, (above, below) = series.finite, _head_and_part(series)
+    for slope in (series.finite for series in run.series.values()):
+        above, below = _head_and_part(slope)
         if len(slope) < LEAST_STILL or quantile(slope.value, 1 - SLOWER_PART) <= 0:
             continue
-        if slope.quantity is Quantity.GRADIENT_NORM:
+        is_of_part = below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))
+        if slope.role is not None and slope.quantity is Quantity.GRADIENT_NORM:
             mine = set(pieces_of(slope.role.part or slope.name)) - _OF_NORMS
-            is_of_part = (bool(mine) and mine <= words) or head == above not in ("", "|")
-        else:
-            is_of_part = below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))
-        if is_of_part or (above and below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))):
+            is_of_part |= (bool(mine) and mine <= words) or head == above not in ("", "|")
+        if is_of_part:
             return slope
     return None
 
@@ -1237,9 +1240,8 @@ def sum_stops(run: Run, loss: Series) -> Facts:
     found = []
     for counts, name in product((loss.step, np.diff(loss.step, prepend=0)), SPACING):
         sums_of = partial(_sums, unit=unit, spacing=SPACING[name], of_steps=counts is loss.step)
-        if sums_of(loss.value[end], counts[end]).hold.all() and (
-            stops := _stops(run, loss, sums_of(loss.value, counts))
-        ):
+        ends = sums_of(loss.value[end], counts[end]).hold.all()
+        if ends and (stops := _stops(run, loss, sums_of(loss.value, counts))):
             found.append((counts, name, stops))
     if not found:
         return
@@ -1324,11 +1326,9 @@ def _one_stop(sums: Floats, off: Floats, spacing: float) -> Floats:
 
 def _follows(run: Run, loss: Series, last: int) -> bool:
     """Say whether the evaluation loss falls as the last training losses do, or half so in its logarithm."""
-    if "eval_loss" not in run:
-        return False
-    evaluation = run["eval_loss"].finite
-    value = evaluation.where(evaluation.step >= loss.step[-last]).value
-    return bool(len(value) > 1 and value[-1] / value[0] < math.sqrt(loss.value[-1] / loss.value[-last]))
+    evaluation = logged(run, "eval_loss")
+    value = [] if evaluation is None else evaluation.value[evaluation.step >= loss.step[-last]].tolist()
+    return len(value) > 1 and bool(value[-1] / value[0] < math.sqrt(loss.value[-1] / loss.value[-last]))
 
 
 OF_FIRST_ORDER = 0.25
@@ -1518,7 +1518,7 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
 
 
 def _are_shares(series: Series) -> bool:
-    return 0 <= series.value.min() <= series.value.max() <= 1
+    return bool(0 <= series.value.min() <= series.value.max() <= 1)
 
 
 _OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
