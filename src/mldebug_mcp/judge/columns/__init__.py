@@ -27,11 +27,13 @@ POLICIES = ("grpo", "ppo", "rl")
 NOT_BY_LOSS = (*POLICIES, "preference")
 """Kinds of runs whose training loss is not the cross-entropy of answers."""
 LEAST_PAIRS = 3
-"""Evaluations that are compared at least. Chosen: two may agree by chance."""
+"""Evaluations, records or values that agree at least. Chosen: two may do so by chance."""
 MIN_LEARNING_FALL_SHARE = 0.3
 """Share by which what learns falls at least. Chosen."""
 HALVED = 0.5
 """Share of its first level to which comes down what is learnt well, or is lost. Chosen: a half of it is gone."""
+GRADIENT_WORDS = frozenset({"g", "gnorm", "grad", "grads", "gradient", "gradients", "slope", "∇"})
+"""Words of a gradient, or of its norm."""
 
 
 def derived_fact(
@@ -148,6 +150,16 @@ def learns(series: Series) -> bool:
     return last_level(series) < (1 - MIN_LEARNING_FALL_SHARE) * float(series.value[0])
 
 
+def ends_of(series: Series) -> tuple[float, float]:
+    """Return the first level and the last: the medians of the first tenth and of the last."""
+    return median(series.value[: tenth_of(series)]), median(series.value[-tenth_of(series) :])
+
+
+def tenth_of(series: Series) -> int:
+    """Return how many records are a tenth of a column, three at least."""
+    return max(LEAST_PAIRS, len(series) // 10)
+
+
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
@@ -172,6 +184,11 @@ def called(
             pieces = set(pieces_of(series.logged_as or series.name))
             if pieces.isdisjoint(but) and not any(map(pieces.isdisjoint, words)):
                 yield series.finite
+
+
+def are_shares(values: Floats) -> bool:
+    """Say whether all values lie between 0 and 1."""
+    return bool(values.min() >= 0 and values.max() <= 1)
 
 
 def from_to(values: Floats) -> str:

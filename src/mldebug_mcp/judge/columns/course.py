@@ -41,6 +41,7 @@ from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quant
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
+    GRADIENT_WORDS,
     HALVED,
     LEAST_PAIRS,
     LOSSES,
@@ -49,10 +50,12 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    are_shares,
     by_key,
     called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
     given_losses,
@@ -60,6 +63,7 @@ from mldebug_mcp.judge.columns import (
     last_third,
     logged,
     named,
+    tenth_of,
     training_loss,
     whole_column,
     whole_columns,
@@ -182,8 +186,6 @@ def start_thrown_away(run: Run) -> Facts:
 # Batches with nothing to compare: a loss of exactly zero that comes at the end of each pass.
 
 
-MIN_PASSES_WITH_ZEROS = 3
-"""Passes that end in records of zero. Chosen: two may be chance."""
 MANY_ZEROS = 0.1
 """Share of the records from which on much of the training is lost in them. Chosen: by hand."""
 
@@ -192,12 +194,12 @@ MANY_ZEROS = 0.1
 def zeros_end_passes(run: Run, loss: Series) -> Facts:
     """Yield that the last records of nearly each pass have a loss of exactly zero, and no others."""
     zero, count = loss.value == 0, np.count_nonzero(loss.value == 0)
-    if count < MIN_PASSES_WITH_ZEROS or (passes := passes_at(run, loss.step)) is None:
+    if count < LEAST_PAIRS or (passes := passes_at(run, loss.step)) is None:
         return
     own = np.floor(passes - median_gap(passes) / 2)  # what a rounded epoch counts for whole may be a bit more
     of_passes = np.split(zero, np.flatnonzero(own[1:] > own[:-1]) + 1)
     zeros = [true_at_end(records) for records in of_passes]
-    ended, least = np.count_nonzero(zeros), max(MIN_PASSES_WITH_ZEROS, len(zeros) * NEARLY_ALL - 1)
+    ended, least = np.count_nonzero(zeros), max(LEAST_PAIRS, len(zeros) * NEARLY_ALL - 1)
     if any(records.all() for records in of_passes) or sum(zeros) < count or ended < least:
         return
     share, norm = np.mean(zero), logged(run, "grad_norm")
@@ -216,8 +218,8 @@ def zeros_end_passes(run: Run, loss: Series) -> Facts:
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
 
 
-LEAST_JUMPS = 4
-"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
+MIN_RECURRENCES = 4
+"""Times that what recurs comes at least: jumps, passes, periods. Chosen: fewer may be chance."""
 MOST_CHANCE = 0.02
 """The chance at most that no two of them fall into one pass. Chosen: as usual."""
 LEVEL_WINDOW_RECORDS = 11
@@ -237,7 +239,7 @@ def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     if ends is None or any(zeros_end_passes(run)):
         return
     at = loss.step[_jumps(loss.value)]
-    passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
+    passes = passes_at(run, at) if len(at) >= MIN_RECURRENCES else None
     if passes is None:
         return
     own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
@@ -441,7 +443,7 @@ def rows_of_a_batch_alike(run: Run) -> Facts:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
-    if rows < LEAST_ROWS or share.min() < 0 or share.max() > 1:
+    if rows < LEAST_ROWS or not are_shares(share):
         return
     inner = share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE]
     sides = row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE))
@@ -590,9 +592,7 @@ def growing(run: Run, loss: Series) -> Facts:
     """
     began, ends, of_loss = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:]), _scatters(loss)
     for series in whole_columns(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
-        ordered, scatter = monotone(sample(series.value)), _scatters(series)
-        tenth = max(LEAST_PAIRS, len(series) // 10)
-        first, last = median(series.value[:tenth]), median(series.value[-tenth:])
+        ordered, scatter, (first, last) = monotone(sample(series.value)), _scatters(series), ends_of(series)
         adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
         grows = last >= (SUM_GROWS if adds_up else MIN_GROWTH_RATIO) * first > 0
         if ordered < MIN_STEP_CORRELATION or not grows or (ends > began and not adds_up):
@@ -601,10 +601,10 @@ def growing(run: Run, loss: Series) -> Facts:
         alike = f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
         yield derived_fact(
             "norm_adds_up" if adds_up else "norm_grows",
-            f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
-            f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
-            f"{alike if adds_up else ''} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum "
-            "that is carried from step to step grows.",
+            f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth_of(series)} "
+            f"records, rank correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to "
+            f"{figure(ends)}.{alike if adds_up else ''} The gradient of fresh rows keeps its size or shrinks as the "
+            "loss falls; a sum that is carried from step to step grows.",
             {"from": first, "to": last, "order": ordered},
         )
 
@@ -642,7 +642,6 @@ def _in_a_line(step: Floats, value: Floats) -> bool:
     return bool(1 - np.var(value - line) / np.var(value) >= MIN_LINE_VARIANCE_SHARE)
 
 
-_OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
 _COSINES = frozenset({"cos", "cosine", "cossim", "similarity", "corr", "alignment"})
 _BEFORE = frozenset({"prev", "previous", "last", "successive", "consecutive", "lag", "lag1", "before", "adjacent"})
 _OF_AVERAGES = frozenset({"m", "mom", "momentum", "buf", "buffer", "ema", "avg", "mean", "update", "updates", "full"})
@@ -659,7 +658,7 @@ def gradients_alike(run: Run, loss: Series) -> Facts:
     """
     if run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
         return
-    words = (_OF_GRADIENTS, _COSINES, _BEFORE)
+    words = (GRADIENT_WORDS, _COSINES, _BEFORE)
     for angle in called(run, *words, but=_OF_AVERAGES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
         if median(angle.value) < ALIKE_GRADIENTS:
             continue
@@ -849,9 +848,6 @@ def norm_rises_with_batch(run: Run) -> Facts:
             )
 
 
-_OF_A_GRADIENT = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm", "slope"})
-
-
 def _gradient_norms(run: Run) -> list[Series]:
     """Return norms of gradients by their names, and columns that are the same as one of these for some time."""
     columns = [series.finite for series in run.series.values() if len(series.finite) >= 2 * RECORDS_AT_A_STAGE]
@@ -860,7 +856,7 @@ def _gradient_norms(run: Run) -> list[Series]:
         series for series in columns
         if series.quantity is Quantity.GRADIENT_NORM or (
             series.quantity in (None, Quantity.UPDATE_NORM)
-            and not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name))
+            and not GRADIENT_WORDS.isdisjoint(pieces_of(series.logged_as or series.name))
         )
     ]  # fmt: skip
     starts = {tuple(norm.value[:RECORDS_AT_A_STAGE].tolist()) for norm in norms}
@@ -1506,19 +1502,22 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     if len(before) < RECORDS_BEFORE_EVENT or len(after) < RECORDS_AFTER_EVENT:
         return None
     step, value = before.step[-RECORDS_BEFORE_EVENT:], before.value[-RECORDS_BEFORE_EVENT:]
-    later, value_after = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
-    slope, start = np.polyfit(step, value, 1)
-    noise = np.std(value - (start + slope * step), ddof=2)
+    later, then = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
+    slope, start, noise = _line_through(step, value)
     spread = float(np.sum((step - step.mean()) ** 2))
     error = noise * math.sqrt(
         1 / RECORDS_AFTER_EVENT + 1 / RECORDS_BEFORE_EVENT + float(later.mean() - step.mean()) ** 2 / spread
     )
-    off = np.mean(value_after - (start + slope * later))
-    level = abs(value.mean())
-    from_level = abs(value_after.mean() - value.mean())
-    if abs(off) <= max(MIN_PARTING_ERRORS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
+    off, least = float(np.mean(then - (start + slope * later))), LEAST_MOVE * abs(value.mean())
+    if abs(off) <= max(MIN_PARTING_ERRORS * error, least) or abs(then.mean() - value.mean()) <= least:
         return None
-    return float(value.mean()), float(value_after.mean()), off
+    return float(value.mean()), float(then.mean()), off
+
+
+def _line_through(step: Floats, value: Floats) -> tuple[float, float, float]:
+    """Return the slope and the start of a straight line, and the standard deviation of what is left of the values."""
+    slope, start = np.polyfit(step, value, 1)
+    return float(slope), float(start), float(np.std(value - (start + slope * step), ddof=2))
 
 
 # A loss that stands still from a spike of the gradient norm on.
@@ -1569,15 +1568,12 @@ def _stops_between(before: Series, after: Series) -> bool:
     if len(before) < RECORDS_BEFORE_SPIKE or len(after) < RECORDS_AFTER_SPIKE:
         return False
     step, value = before.step[-RECORDS_BEFORE_SPIKE:], before.value[-RECORDS_BEFORE_SPIKE:]
-    slope, start = np.polyfit(step, value, 1)
-    fall = -float(slope * (step[-1] - step[0]))
-    scatter = np.std(value - (start + slope * step), ddof=2)
-    half = RECORDS_BEFORE_SPIKE // 2
+    slope, start, scatter = _line_through(step, value)
+    fall, half = -slope * float(step[-1] - step[0]), RECORDS_BEFORE_SPIKE // 2
     slows_down = value[half] - value[-1] < STILL_FALLING * (value[0] - value[half])
     if fall < FALL_IN_NOISES * scatter or slows_down:
         return False
-    met = float(start + slope * step[-1])
-    thirds = [median(part) for part in np.array_split(after.value, 3)]
+    met, thirds = start + slope * float(step[-1]), [median(part) for part in np.array_split(after.value, 3)]
     return all(abs(level - met) <= MAX_STANDING_FALL_SHARE * fall for level in thirds)
 
 
@@ -1592,8 +1588,6 @@ def _rate_is_cut_at(run: Run, step: float) -> bool:
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
-MIN_CYCLES_IN_LOG = 4
-"""Periods in a log. Chosen."""
 MIN_EXPLAINED_SHARE = 0.5
 """Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
 records, a quarter at most."""
@@ -1722,7 +1716,7 @@ def norm_high_at_one_place(run: Run, loss: Series) -> Facts:
     own = distinct(epoch.value)
     period, left = divmod(len(epoch), len(own))
     are_together = all(np.array_equal(other.step, loss.step) for other in (norm, epoch))
-    if not are_together or len(own) < LEAST_JUMPS or period < LEAST_PERIOD or left:
+    if not are_together or len(own) < MIN_RECURRENCES or period < LEAST_PERIOD or left:
         return
     passes = np.argsort(epoch.value, kind="stable").reshape(-1, period)
     norms, losses = norm.value[passes], loss.value[passes]
@@ -1750,7 +1744,7 @@ def _period(series: Series) -> tuple[int, float] | None:
     """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
     count = len(series)
     value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
-    if count < MIN_CYCLES_IN_LOG * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
+    if count < MIN_RECURRENCES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
         return None
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
@@ -1759,7 +1753,7 @@ def _period(series: Series) -> tuple[int, float] | None:
         return None
     best: tuple[int, float] | None = None
     sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
-    for period in range(LEAST_PERIOD, min(len(left) // MIN_CYCLES_IN_LOG, LONGEST_PERIOD) + 1):
+    for period in range(LEAST_PERIOD, min(len(left) // MIN_RECURRENCES, LONGEST_PERIOD) + 1):
         cycles = len(left) // period
         size = cycles * period
         mean = sums[size - 1] / size

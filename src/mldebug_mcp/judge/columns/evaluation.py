@@ -594,8 +594,6 @@ def _is_learnt(run: Run) -> bool:
 
 BY_CHANCE = 1.5
 """Times the share of hits by chance up to which hits are by chance. Chosen: the error of some hundred queries."""
-LEARNT_TO_RANK = 0.5
-"""Share of the loss of a uniform guess below which a loss has learnt to rank. Chosen."""
 MOST_RANKED = 0.5
 """Share of the candidates that are looked at. Chosen: beyond, the first k are most of them, and hits by chance many."""
 FEWEST_RANKED = 20
@@ -624,7 +622,7 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
     rows, lows = run.setting("per_device_train_batch_size"), list(map(last_level, losses))
     if len(counts) != 1 or not rows or rows < 2:
         return
-    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
+    if not 0 <= max(lows) < HALVED * math.log(rows) < losses[0].value[0]:
         return
     hits = ((rank / counts[0], score) for rank, score in _hits(run))
     share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
@@ -804,8 +802,6 @@ def _hits(run: Run) -> Iterator[tuple[int, Series]]:
 
 MIN_EVALUATIONS = 4
 """Evaluations that are perfect or equal at least. Chosen: three may be so by chance."""
-AS_AT_START = 0.5
-"""Share of the first training loss that evaluation has at first, where little is learnt. Chosen."""
 LARGEST_GUESS = 20.0
 """A first loss above this is that of no guess. Chosen: far above ln of any vocabulary."""
 _OF_ANSWERS = (Quantity.ACCURACY, Quantity.HIT_RATE, Quantity.RECALL)
@@ -827,7 +823,7 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
     """
     start, evaluation = losses[0].value[0], losses[1]
     first, last = evaluation.value[0], last_level(evaluation)
-    if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
+    if not first > HALVED * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
         is_of_all = score.role is not None and score.role.is_whole and score.quantity is not Quantity.RECALL

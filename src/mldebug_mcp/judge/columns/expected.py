@@ -599,15 +599,11 @@ def score_worsens(run: Run) -> Facts:
             )
 
 
-LEAST_DISTINCT = 3
-"""Losses apart from each other. Chosen: a few that are equal, such as zeros, may be so by chance."""
-
-
 @given_losses(LEAST_PAIRS)
 def evaluation_is_training(_: Run, losses: Losses) -> Facts:
     """Yield that the losses of training and evaluation are one number, to the last digit, wherever both are logged."""
     steps, trained, evaluated = at_common_steps(*losses)
-    if len(distinct(evaluated)) >= LEAST_DISTINCT and np.array_equal(trained, evaluated):
+    if len(distinct(evaluated)) >= LEAST_PAIRS and np.array_equal(trained, evaluated):
         yield derived_fact(
             "evaluation_is_training",
             f"{named(losses[1])} and {named(losses[0])} are the same number, to the last digit, in all {len(steps)} "

@@ -37,6 +37,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    are_shares,
     by_key,
     called,
     columns_of,
@@ -542,7 +543,6 @@ def prompts_count_by_setting(run: Run) -> Facts:
         )
 
 
-_PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
 _HOLDS_PROMPTS = regex(
     r"prompt|instruct|chat|conversation|messages|system|context_tokens",
     re.IGNORECASE,
@@ -566,7 +566,7 @@ def loss_apart_from_answers(run: Run) -> Facts:
     evaluation, trained = run["eval_loss"].finite, run["loss"].finite
     for series in run.series.values():
         role = series.role
-        if role is None or role.quantity is not Quantity.LOSS or not _PARTS_THAT_ANSWER & set(role.part.split()):
+        if role is None or role.quantity is not Quantity.LOSS or not _OF_ANSWER & set(role.part.split()):
             continue
         steps, whole, answers = aligned(evaluation, series.finite)
         if len(steps) < LEAST_PAIRS or not (answers > 0).all() or len(series) > 2 * len(evaluation):
@@ -909,7 +909,7 @@ def answers_no_longer_end(run: Run, loss: Series) -> Facts:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
     for ended in called(run, _ENDS_BY_ITSELF, least=LEAST_PAIRS) if learns(loss) else ():
         shares = as_shares(ended.value)
-        if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
+        if not are_shares(shares) or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
             continue
         yield derived_fact(
             "answers_no_longer_end",

@@ -34,10 +34,12 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    are_shares,
     by_key,
     called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
     given_losses,
@@ -119,7 +121,7 @@ def entropy_out_of_bounds(run: Run) -> Facts:
 NEARLY_ALL = 0.9
 """Share of the groups whose rewards are equal. Chosen."""
 MIN_REWARD_RANGE_SHARE = 0.1
-"""How far the mean rewards of records are apart where prompts have unequal ones. Chosen."""
+"""Share of their level by which rewards vary where prompts, or what an agent does, differ. Chosen."""
 
 
 def groups_alike(run: Run) -> Facts:
@@ -218,7 +220,7 @@ def unpaid_entropy_lost(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
-    first, (_, last), (began, ends) = entropy.value[0], _ends_of(entropy), _ends_of(paid)
+    first, (_, last), (began, ends) = entropy.value[0], ends_of(entropy), ends_of(paid)
     if not 0 <= last <= HARDLY_ANY * first or ends >= began:
         return
     yield derived_fact(
@@ -232,8 +234,6 @@ def unpaid_entropy_lost(run: Run) -> Facts:
 
 HARDLY_MORE = 0.5
 """Share of what random actions earn, by which an agent earns more at most where it has learnt little. Chosen."""
-RESTS_WITHIN = 0.1
-"""Share of its level in which the reward of the last third stays where the agent does the same always. Chosen."""
 
 
 def chance_ends_at_once(run: Run) -> Facts:
@@ -246,7 +246,7 @@ def chance_ends_at_once(run: Run) -> Facts:
         return
     share, end = ends
     by_chance, late = paid.value[paid.step <= end], tail(paid)
-    if not len(by_chance) or np.ptp(late) > RESTS_WITHIN * abs(median(late)):
+    if not len(by_chance) or np.ptp(late) > MIN_REWARD_RANGE_SHARE * abs(median(late)):
         return
     random, last = by_chance.max(), median(late)
     if last - random > HARDLY_MORE * abs(random) and not never_succeeds(run):
@@ -288,7 +288,7 @@ def at_limit(run: Run) -> Facts:
         )
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    earned = median(paid.value) if paid is not None and _is_share(paid) else 0.0
+    earned = median(paid.value) if paid is not None and are_shares(paid.value) else 0.0
     fact, why = "cut_at_limit", "What is cut before its answer earns nothing; a few per cent are expected."
     if share >= ALL_CUT:
         fact = "none_ends"
@@ -320,7 +320,7 @@ def cut_ones_earn(run: Run) -> Facts:
     paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
     if paid is None:
         return
-    (first_cut, last_cut), (short, long), (low, high) = (_ends_of(each) for each in (cut[0], lengths[0], paid))
+    (first_cut, last_cut), (short, long), (low, high) = (ends_of(each) for each in (cut[0], lengths[0], paid))
     cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
     earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
     grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
@@ -343,8 +343,6 @@ def cut_ones_earn(run: Run) -> Facts:
 
 AT_HIGHEST = 0.97
 """Share of the highest mean length from which on nearly all completions have it. Chosen: few end early."""
-LEAST_AT_HIGHEST = 3
-"""Records in which the highest mean length is the same whole number. Chosen: two may be so by chance."""
 
 
 def _at_highest(lengths: Sequence[Series]) -> list[Series]:
@@ -353,7 +351,7 @@ def _at_highest(lengths: Sequence[Series]) -> list[Series]:
         return []
     value = lengths[0].value
     highest = float(value.max())
-    if highest % 1 or int((value == highest).sum()) < LEAST_AT_HIGHEST or not (value % 1).any():
+    if highest % 1 or int((value == highest).sum()) < LEAST_PAIRS or not (value % 1).any():
         return []
     return [replace(lengths[0], value=(value >= AT_HIGHEST * highest).astype(float))]
 
@@ -369,7 +367,7 @@ def nothing_written(run: Run) -> Facts:
     paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
     if paid is None or run.setting("max_completion_length") == 1:
         return
-    (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
+    (long, short), (low, high) = ends_of(lengths[0]), ends_of(paid)
     if not 0 <= short <= ONE_TOKEN or long < TIMES_LONGER * max(short, 1.0) or high < low:
         return
     yield derived_fact(
@@ -386,12 +384,6 @@ def _mean_reward(run: Run) -> Series | None:
     rewards = rewards_of(run)
     scores = whole_columns(run, Quantity.REWARD, Quantity.SCORE, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     return rewards or next(iter(scores), None)
-
-
-def _ends_of(series: Series) -> tuple[float, float]:
-    """Return the first level and the last."""
-    edge = max(LEAST_PAIRS, len(series) // 10)
-    return median(series.value[:edge]), median(series.value[-edge:])
 
 
 # How much of a policy's ratios is clipped, against what healthy policies have.
@@ -678,7 +670,7 @@ def source_mirrored(run: Run) -> Facts:
     groups = by_key(
         (tuple(series.step.tolist()), series)
         for series in (each.finite for each in run.series.values() if each.role is None or each.role.part)
-        if len(series) >= LEAST_PAIRS and _is_share(series) and np.ptp(series.value) > 0
+        if len(series) >= LEAST_PAIRS and are_shares(series.value) and np.ptp(series.value) > 0
     )
     candidates = ((wrong, shares) for shares in groups.values() for wrong in shares)
     for wrong, shares in candidates if run.kind not in POLICIES else ():
@@ -798,8 +790,6 @@ LEFT_OF_WRITTEN = 0.25
 """Share of these that is left at most. Chosen: by hand."""
 TIMES_AS_SURE = 1.25
 """Times the nats of chosen answers up to which these stay as likely. Chosen: a few nats are lost anyway."""
-PAIRS_LEARNT = 0.9
-"""Share of pairs in the right order from which on they are learnt. Chosen."""
 
 
 def writing_falls_with_pairs(run: Run) -> Facts:
@@ -809,7 +799,7 @@ def writing_falls_with_pairs(run: Run) -> Facts:
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
     chosen = logged(run, "logps/chosen")
-    if run.kind != "preference" or not right or last_level(right[0]) < PAIRS_LEARNT or chosen is None:
+    if run.kind != "preference" or not right or last_level(right[0]) < MIN_SOLVED_SHARE or chosen is None:
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
     left = HALVED if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
@@ -929,9 +919,10 @@ def success_stays_low(run: Run) -> Facts:
     Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
     """
     rise, paid = kept_rise(run), rewards_of(run)
-    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < MIN_SOLVED_SHARE:
+    is_solved = rise is not None and rise[1] >= MIN_SOLVED_SHARE and run.kind in POLICIES
+    if rise is None or paid is None or not is_solved or not are_shares(paid.value):
         return
-    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost_levels(share))]
+    shares = [(*ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost_levels(share))]
     low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + MIN_GAINED_SHARE)]
     if not low or len(low) < len(shares):
         return
@@ -944,10 +935,10 @@ def success_stays_low(run: Run) -> Facts:
         at=share.step[0],
     )
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    cut_late = [first for first, end in map(_ends_of, cut) if end > HARDLY_CUT]
+    cut_late = [first for first, end in map(ends_of, cut) if end > HARDLY_CUT]
     at_first = "most are cut from the start" if cut_late else "hardly any are cut"
     for lengths in whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)[:1]:
-        short, long = sorted(_ends_of(lengths))
+        short, long = sorted(ends_of(lengths))
         if 0 < long <= AS_LONG * short and all(first >= MOSTLY_CUT for first in cut_late):
             yield derived_fact(
                 "as_long_as_before",
@@ -977,7 +968,7 @@ def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
     """Return the shares of success that others count than training: of rows held out, or by people and checks."""
     phase = "" if run.kind == "preference" else "eval"
     found = [series.finite for name, series in run.series.items() if series is run[name] and _is_counted(series, phase)]
-    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and are_shares(series.value)]
 
 
 def _unpaid_parts(run: Run) -> list[Series]:
@@ -996,10 +987,6 @@ def _is_counted(series: Series, phase: str) -> bool:
     return role.quantity in _SHARES and (bool(role.part) or role.phase == phase != "")
 
 
-def _is_share(series: Series) -> bool:
-    return float(series.value.min()) >= 0 and float(series.value.max()) <= 1
-
-
 def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
@@ -1013,7 +1000,7 @@ def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
 
 
 MIN_SOLVED_SHARE = 0.9
-"""Share of right answers from which on a task is solved. Chosen."""
+"""Share of right answers, or of right pairs, from which on a task is solved. Chosen."""
 MAX_UNSOLVED_SHARE = 0.5
 """Share of right answers at first, below which it was not. Chosen."""
 

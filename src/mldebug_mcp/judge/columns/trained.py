@@ -43,6 +43,7 @@ from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
+    GRADIENT_WORDS,
     HALVED,
     LEAST_PAIRS,
     LOSSES,
@@ -51,9 +52,11 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     Facts,
+    are_shares,
     called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
     last_level,
@@ -62,6 +65,7 @@ from mldebug_mcp.judge.columns import (
     named,
     set_scores,
     tail,
+    tenth_of,
     training_loss,
     whole_column,
     whole_columns,
@@ -81,9 +85,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 
 MAX_SUM_RESIDUAL_SHARE = 0.01
-"""Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
-MAX_PART_SHARE_EXCESS = 0.01
-"""Share by which the largest part may exceed the total. Chosen: printed digits leave less, a negative part more."""
+"""Share of a total by which parts are off it at most. Chosen: four printed digits leave less, a negative part more."""
 MIN_RELATIVE_WEIGHT = 0.01
 """Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
 intention."""
@@ -120,7 +122,7 @@ def weighed_parts(run: Run, total: Series) -> Facts:
                 {"share": shares[k]},
             )
     most = int(np.argmax(shares))
-    is_ruling = MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS
+    is_ruling = MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_SUM_RESIDUAL_SHARE
     if is_ruling and weights.min() > MIN_RELATIVE_WEIGHT * weights.max():
         yield derived_fact(
             "part_rules",
@@ -340,11 +342,10 @@ _MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage
 @given_loss(LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
 def rising_parts(run: Run, total: Series) -> Facts:
     """Yield a part of the loss that rises while the total falls, maybe for another part that falls below zero."""
-    tenth = max(LEAST_PAIRS, len(total) // 10)
-    began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
+    began, ends = ends_of(total)
     if began - ends <= LOSS_FALLS * abs(began) or any(subtracted(run)):
         return
-    parts = [(part, median(part.value[:tenth]), median(part.value[-tenth:])) for part in _parts_of(run, total, *LOSSES)]
+    parts = [(part, *ends_of(part)) for part in _parts_of(run, total, *LOSSES)]
     lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
     below = "".join(
         f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
@@ -356,9 +357,10 @@ def rising_parts(run: Run, total: Series) -> Facts:
         if _MAY_RISE.isdisjoint(pieces_of(part.name)):
             yield derived_fact(
                 "part_given_up" if lower else "part_rises",
-                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
-                "trained together fall together, or one is given up for another.",
+                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of "
+                f"{tenth_of(total)} records) while {named(total)} falls from about {figure(began)} to about "
+                f"{figure(ends)}.{below} Parts that are trained together fall together, or one is given up for "
+                "another.",
                 {"from": first, "to": last},
             )
 
@@ -450,16 +452,12 @@ def steps_of_one_length(run: Run) -> Facts:
 # A loss that is not a number just where another column is below zero.
 
 
-LEAST_NEGATIVE = 3
-"""Records in which both are so, and in which neither is. Chosen: three of thirty agree by chance in one of 4,060."""
-
-
 def lost_where_negative(run: Run) -> Facts:
     """Yield that a loss is NaN in just those records in which another column is below zero."""
     losses = run.with_role(*LOSSES, phase="train", parts=True)
     for loss, column in product(losses, run.series.values()):
         bad = np.isnan(loss.value)
-        if not LEAST_NEGATIVE <= int(bad.sum()) <= len(loss) - LEAST_NEGATIVE:
+        if not LEAST_PAIRS <= int(bad.sum()) <= len(loss) - LEAST_PAIRS:
             continue
         if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
             continue
@@ -478,8 +476,6 @@ _OF_UPDATES = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RAT
 """What is zero where an update is left out: no reason for that."""
 MIN_LOST_SHARE = 0.05
 """Share of the later records in which a norm is lost. Chosen: a loss scale that probes costs one step of hundreds."""
-MIN_MEASURED = 3
-"""Distinct values, not all whole, of what is measured and no mark. Chosen."""
 
 
 def norm_lost(run: Run) -> Facts:
@@ -493,9 +489,9 @@ def norm_lost(run: Run) -> Facts:
         whole, loss = run[norm.name], run["loss"].finite
         bad = np.isnan(whole.value)
         later = bad[len(bad) // 2 :]
-        if int(later.sum()) < max(LEAST_NEGATIVE, MIN_LOST_SHARE * len(later)) or later.all():
+        if int(later.sum()) < max(LEAST_PAIRS, MIN_LOST_SHARE * len(later)) or later.all():
             continue
-        if int((~bad).sum()) < LEAST_NEGATIVE or not np.isin(whole.step[bad], loss.step).all():
+        if int((~bad).sum()) < LEAST_PAIRS or not np.isin(whole.step[bad], loss.step).all():
             continue
         zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
         where = (
@@ -520,7 +516,7 @@ def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> boo
     if (column.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
         return False
     others = column.value[~bad]
-    is_measured = has_distinct(others, MIN_MEASURED) and bool((others % 1 != 0).any()) and positive(others)
+    is_measured = has_distinct(others, LEAST_PAIRS) and bool((others % 1 != 0).any()) and positive(others)
     return is_measured and not column.value[bad].any()
 
 
@@ -709,8 +705,6 @@ LEAST_STILL = 10
 """Records of a norm of the weights that tell whether it moves. Chosen."""
 FAR_BEYOND = 20.0
 """Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
-MIN_UNLEARNT_LOSS_SHARE = 0.95
-"""Share of its start that a loss keeps which nothing brings down. Chosen."""
 
 
 def weights_stand_still(run: Run) -> Facts:
@@ -833,7 +827,7 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
 
 def _is_learnt(loss: Series, first: int) -> bool:
     """Say whether a loss ends below the level of its first records."""
-    return last_level(loss) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:first])
+    return last_level(loss) < LEAST_KEPT * median(loss.value[:first])
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
@@ -904,7 +898,7 @@ def _stands_still(run: Run, still: Series, other: Series, gradient: Series | Non
 LEAST_SHRUNK = 2
 """Parts that shrink, and half of those that are logged. Chosen: one may be pruned, or begin too large."""
 LEAST_KEPT = 0.95
-"""Share of its first norm that a part has at the end where it does not shrink. Chosen: it may dip before it learns."""
+"""Share of its start that a norm, or a loss, keeps which nothing brings down. Chosen: it may dip before it learns."""
 SHRUNK_BY = 0.5
 """Share of the log by which they have. Chosen: what shrinks late may be annealed."""
 
@@ -941,7 +935,6 @@ _NOT_OF_WEIGHTS = frozenset({"act", "activation", "activations", "hidden", "logi
                              "update", "updates", "input", "inputs", "rows", "queue", "buffer", "image", "images",
                              "noise", "target", "targets", "latent", "latents"})  # fmt: skip
 """Words of a size that is of something else than weights."""
-_OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
 
 
 @given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
@@ -952,8 +945,8 @@ def weights_at_zero(run: Run, loss: Series) -> Facts:
     """
     if last_level(loss) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
         return
-    slopes = [*called(run, _OF_GRADIENTS), *columns_of(run, Quantity.GRADIENT_NORM)]
-    unread = called(run, _OF_SIZES, but=_OF_GRADIENTS, least=LEAST_PAIRS)
+    slopes = [*called(run, GRADIENT_WORDS), *columns_of(run, Quantity.GRADIENT_NORM)]
+    unread = called(run, _OF_SIZES, but=GRADIENT_WORDS, least=LEAST_PAIRS)
     sizes = [series for series in unread if not _OF_SIZES.isdisjoint(pieces_of(named(series))[:-1])]
     sizes += columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_PAIRS)
     gone = [series for series in sizes if not series.value.any()]
@@ -1020,7 +1013,7 @@ def _weight_norms(run: Run) -> list[Series]:
     unread = [series.finite for series in run.series.values() if series.role is None]
     unread = [series for series in unread if len(series) >= LEAST_STILL * SLOWER_PART and series.value.min() >= 0]
     split = {series.name: _head_and_part(series) for series in unread}
-    driven = {own for head, own in split.values() if not _OF_GRADIENTS.isdisjoint(pieces_of(head))}
+    driven = {own for head, own in split.values() if not GRADIENT_WORDS.isdisjoint(pieces_of(head))}
     bare = {own for head, own in split.values() if not head}
     is_by_part = len(bare) > 2 and any(set(pieces_of(own)) & (PARTS_OF_A_MODEL | LAST_LAYERS) for own in bare)
     sizes = {head for head, _ in split.values() if head == "|" or _is_of_sizes(head)}
@@ -1041,7 +1034,7 @@ def _is_named(norm: Series) -> bool:
 
 def _is_of_sizes(head: str) -> bool:
     words = set(pieces_of(head))
-    return ("||" in head or "‖" in head or bool(words & _OF_SIZES)) and not words & (_OF_GRADIENTS | _NOT_OF_WEIGHTS)
+    return ("||" in head or "‖" in head or bool(words & _OF_SIZES)) and not words & (GRADIENT_WORDS | _NOT_OF_WEIGHTS)
 
 
 def _words_of(series: Series) -> set[str]:
@@ -1077,7 +1070,7 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
         above, below = _head_and_part(slope)
         if len(slope) < LEAST_STILL or quantile(slope.value, 1 - SLOWER_PART) <= 0:
             continue
-        is_of_part = below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))
+        is_of_part = below == own and not GRADIENT_WORDS.isdisjoint(pieces_of(above))
         if slope.role is not None and slope.quantity is Quantity.GRADIENT_NORM:
             mine = set(pieces_of(slope.role.part or slope.name)) - _OF_NORMS
             is_of_part |= (bool(mine) and mine <= words) or head == above not in ("", "|")
@@ -1500,7 +1493,7 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
     Not this where training learns without them, or zeros are counted and not units.
     """
     columns = (series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE)
-    dead = [series for series in columns if len(series) >= LEAST_PAIRS and _are_shares(series)]
+    dead = [series for series in columns if len(series) >= LEAST_PAIRS and are_shares(series.value)]
     worst = max(dead, key=last_level, default=None)
     if worst is None or last_level(loss) < MUCH_LEFT * loss.value[0]:
         return
@@ -1515,10 +1508,6 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
             {"first": worst.value[0], "most": most},
             at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
         )
-
-
-def _are_shares(series: Series) -> bool:
-    return bool(0 <= series.value.min() <= series.value.max() <= 1)
 
 
 _OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
@@ -1543,7 +1532,7 @@ def layer_of_zeros(run: Run, loss: Series) -> Facts:
     for share in called(run, _OF_ZEROS | _OF_DEAD, but=_NOT_OF_UNITS, least=MIN_RECORDS_FOR_LEVEL):
         of_dead = not _OF_DEAD.isdisjoint(pieces_of(share.logged_as or share.name))
         bound = MIN_DEAD_UNIT_SHARE if of_dead else ALL_SILENT
-        if _are_shares(share) and tail(share).min() >= bound:
+        if are_shares(share.value) and tail(share).min() >= bound:
             yield derived_fact(
                 "layer_of_zeros",
                 f"{named(share)} is {figure(share.value[0])} at first and {figure(last_level(share))} over the last "
