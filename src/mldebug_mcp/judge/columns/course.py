@@ -236,24 +236,21 @@ MOST_RECORDS = 200_000
 def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
     ends = passes_at(run, loss.step[[0, -1]]) if len(loss) <= MOST_RECORDS else None
-    if ends is None or any(zeros_end_passes(run)):
-        return
-    at = loss.step[_jumps(loss.value)]
+    at = loss.step[_jumps(loss.value)] if ends is not None else np.zeros(0)
     passes = passes_at(run, at) if len(at) >= MIN_RECURRENCES else None
-    if passes is None:
+    if ends is None or passes is None or any(zeros_end_passes(run)):
         return
     own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
     count = round(last - first) + 1
     chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
-    if len(distinct(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
-        return
-    yield derived_fact(
-        "one_jump_a_pass",
-        f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
-        f"random that has a chance of {figure(chance)}; the same rows come once in each pass.",
-        {"jumps": len(at), "passes": count, "chance": chance},
-        at=at[0],
-    )
+    if len(distinct(own)) == len(at) and 0 < chance <= MOST_CHANCE:
+        yield derived_fact(
+            "one_jump_a_pass",
+            f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+            f"random that has a chance of {figure(chance)}; the same rows come once in each pass.",
+            {"jumps": len(at), "passes": count, "chance": chance},
+            at=at[0],
+        )
 
 
 def order_recurs(run: Run) -> Facts:
@@ -1204,32 +1201,30 @@ def begins_anew_at_resume(run: Run) -> Facts:
             continue
         first, new = run[before.name].finite.value[:LEAST_PAIRS], after.value[:LEAST_PAIRS]
         old = before.value[-RECORDS_BEFORE_EVENT:]
-        if not positive(first) or not positive(new) or not (first % 1).any():
+        if not positive(first) or not positive(new) or not (first % 1).any() or abs(monotone(first)) < 1:
             continue
         apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= ALIKE_START
-        if apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
-            continue
-        yield derived_fact(
-            "begins_anew_at_resume",
-            f"{named(before)} is {from_to(old)} in the {len(old)} records before the resume at {run.place(step)}, and "
-            f"{', '.join(map(figure, new.tolist()))} in the first after it: as in the first of the run, "
-            f"{', '.join(map(figure, first.tolist()))}. What is restored goes on where it was; averages that an "
-            "optimizer begins anew do this.",
-            {"before": old[-1], "after": new[0], "first": first[0]},
-            at=step,
-        )
+        if apart >= math.log(LEAST_APART) and as_first:
+            yield derived_fact(
+                "begins_anew_at_resume",
+                f"{named(before)} is {from_to(old)} in the {len(old)} records before the resume at {run.place(step)}, "
+                f"and {', '.join(map(figure, new.tolist()))} in the first after it: as in the first of the run, "
+                f"{', '.join(map(figure, first.tolist()))}. What is restored goes on where it was; averages that an "
+                "optimizer begins anew do this.",
+                {"before": old[-1], "after": new[0], "first": first[0]},
+                at=step,
+            )
 
 
 def _calm_before_resumes(run: Run, steps: Sequence[float]) -> Iterator[tuple[Series, Series, float]]:
     """Yield columns that no name tells and that hardly move before a resume, before it and after it, with its step."""
-    for series in run.series.values() if run.kind not in POLICIES else ():
-        for step in steps[:MOST_RESUMES] if series.role is None else ():
-            before, after = _around(run, series.finite, step) or (None, None)
-            old = np.zeros(0) if before is None else before.value[-RECORDS_BEFORE_EVENT:]
-            if before is None or after is None or not positive(old):
-                continue
-            if float(np.abs(np.diff(np.log(old))).max()) <= math.log(MAX_STEADY_RATIO):
-                yield before, after, step
+    unread = [series.finite for series in run.series.values() if series.role is None and run.kind not in POLICIES]
+    for series, step in product(unread, steps[:MOST_RESUMES]):
+        if (sides := _around(run, series, step)) is None:
+            continue
+        old = sides[0].value[-RECORDS_BEFORE_EVENT:]
+        if positive(old) and float(np.abs(np.diff(np.log(old))).max()) <= math.log(MAX_STEADY_RATIO):
+            yield *sides, step
 
 
 def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
@@ -1405,17 +1400,16 @@ def state_begins_anew(run: Run) -> Facts:
         old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
         if _OF_OPTIMIZER.isdisjoint(pieces_of(before.name)) or len(new) < LEAST_PAIRS or not positive(new):
             continue
-        if new[0] > HALVED * old.min() or monotone(new) < MIN_STEP_CORRELATION:
-            continue
-        yield derived_fact(
-            "state_begins_anew",
-            f"{named(before)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
-            f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
-            f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at zero "
-            "climbs so.",
-            {"before": old[-1], "after": new[0]},
-            at=step,
-        )
+        if new[0] <= HALVED * old.min() and monotone(new) >= MIN_STEP_CORRELATION:
+            yield derived_fact(
+                "state_begins_anew",
+                f"{named(before)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
+                f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
+                f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at zero "
+                "climbs so.",
+                {"before": old[-1], "after": new[0]},
+                at=step,
+            )
 
 
 @given_loss()
@@ -1545,22 +1539,22 @@ def stops_at_spike(run: Run, loss: Series) -> Facts:
     norm = next(iter(columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
     if norm is None or len(norm) < RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE:
         return
-    high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
+    usual = median(norm.value)
+    high = np.flatnonzero(norm.value > TIMES_LEVEL * usual)
     for at in high.tolist() if len(high) <= MOST_SPIKES else ():
         step = norm.step[at]
-        before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
-        if not _stops_between(before, after) or _rate_is_cut_at(run, step):
-            continue
-        yield derived_fact(
-            "stops_at_spike",
-            f"{named(norm)} is {figure(norm.value[at])} at {run.place(step)}, with a median of "
-            f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
-            f"from {figure(before.value[-RECORDS_BEFORE_SPIKE])} to {figure(before.value[-1])}, "
-            f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
-            "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down.",
-            {"norm": norm.value[at], "level": median(after.value)},
-            at=step,
-        )
+        before, after = _before(loss, step), _after(loss, step)
+        if _stops_between(before, after) and not _rate_is_cut_at(run, step):
+            yield derived_fact(
+                "stops_at_spike",
+                f"{named(norm)} is {figure(norm.value[at])} at {run.place(step)}, with a median of {figure(usual)}. In "
+                f"the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
+                f"from {figure(before.value[-RECORDS_BEFORE_SPIKE])} to {figure(before.value[-1])}, "
+                f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
+                "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down.",
+                {"norm": norm.value[at], "level": median(after.value)},
+                at=step,
+            )
 
 
 def _stops_between(before: Series, after: Series) -> bool:
@@ -1683,25 +1677,22 @@ def few_places_of_period(run: Run, loss: Series) -> Facts:
     found = _period(loss)
     if found is None or not positive(loss.value) or len(rate_comes_back(run)):
         return
-    period = found[0]
+    period, _ = found
     cycles = min(len(loss), MOST_OF_PERIODS) // period
     values = loss.value[-cycles * period :].reshape(cycles, period)
-    levels = values / np.array([[median(cycle)] for cycle in values])
-    places = row_medians(levels.T)
-    high = places >= FAR_ABOVE_OTHERS
-    if not high.any() or high.mean() > FEW_PLACES:
-        return
-    at = int(np.argmax(places))
-    steps = median_gap(loss.step)
-    yield derived_fact(
-        "few_places_of_period",
-        f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
-        f"the {period} records of that period are far above the others: the highest has {figure(places[at])}"
-        f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
-        "rows that come at the same place of each pass are unlike all others.",
-        {"times": places[at], "cycles": cycles},
-        at=loss.step[-cycles * period + at],
-    )
+    places = row_medians((values / row_medians(values)[:, None]).T)
+    high, at = places >= FAR_ABOVE_OTHERS, int(np.argmax(places))
+    if high.any() and high.mean() <= FEW_PLACES:
+        yield derived_fact(
+            "few_places_of_period",
+            f"{named(loss)} goes up and down every {figure(period * median_gap(loss.step))} {run.step_name}s, and "
+            f"{int(high.sum())} of the {period} records of that period are far above the others: the highest has "
+            f"{figure(places[at])} times the median of its cycle (median of {cycles} cycles), "
+            f"{figure(median(values[:, at]))} or so. A few rows that come at the same place of each pass are unlike "
+            "all others.",
+            {"times": places[at], "cycles": cycles},
+            at=loss.step[-cycles * period + at],
+        )
 
 
 @given_loss(LEVEL_WINDOW_RECORDS, not_of=POLICIES)
@@ -1781,12 +1772,12 @@ _SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic"
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def cycles_end_lower(run: Run, loss: Series) -> Facts:
     """Yield that each cycle of the learning rate ends with a lower loss than the one before, in evaluation too."""
-    back = rate_comes_back(run)
+    back, evaluation = rate_comes_back(run), logged(run, "eval_loss")
     if len(back) < MIN_RESTARTS:
         return
     rate = run["learning_rate"].finite
     at = [*back, run.last_step] if rate.value[-1] < rate.value.max() / 2 else back
-    ends, held_out = _ends(loss, at), _ends(evaluation, at) if (evaluation := logged(run, "eval_loss")) else []
+    ends, held_out = _ends(loss, at), _ends(evaluation, at) if evaluation is not None else []
     if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
         return
     rises = rate.step[np.searchsorted(rate.step, back, side="right")].tolist()

@@ -172,20 +172,18 @@ def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
     steps, train, evaluation = beside_training(*losses)
     if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
         return
-    is_learnt = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
-    times = train / evaluation
+    is_learnt, times = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0], train / evaluation
     in_step = times.max() < IN_STEP * times.min()  # a sum over more rows, or another unit
-    if not is_learnt or in_step or evaluation.max() > BELOW_ALL_TRAINING * train.min():
-        return
-    loss, evaluated = map(named, losses)
-    yield derived_fact(
-        "evaluation_good_at_once",
-        f"{evaluated} is {figure(evaluation[0])} at its first time, {run.place(steps[0])}, where {loss} is "
-        f"{figure(train[0])}. That is far below {figure(train.min())}, the lowest that {loss} comes "
-        "to. A model that has yet to learn serves no held-out rows like that.",
-        {"first": evaluation[0], "first_train": train[0], "lowest_train": train.min()},
-        at=steps[0],
-    )
+    if is_learnt and not in_step and evaluation.max() <= BELOW_ALL_TRAINING * train.min():
+        loss, evaluated = map(named, losses)
+        yield derived_fact(
+            "evaluation_good_at_once",
+            f"{evaluated} is {figure(evaluation[0])} at its first time, {run.place(steps[0])}, where {loss} is "
+            f"{figure(train[0])}. That is far below {figure(train.min())}, the lowest that {loss} comes "
+            "to. A model that has yet to learn serves no held-out rows like that.",
+            {"first": evaluation[0], "first_train": train[0], "lowest_train": train.min()},
+            at=steps[0],
+        )
 
 
 MAX_STILL_EVALUATION_SPREAD = 0.02
@@ -689,22 +687,24 @@ def ranked_backwards(run: Run) -> Facts:
     share = share_of_ones(run)[0] if evaluation.quantity is Quantity.LOSS else None
     first, last = evaluation.value[0], last_level(evaluation)
     for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
-        is_area = score.quantity is Quantity.AUC
-        order = 2 * as_shares(score.value) - 1 if is_area else score.value
-        least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - MIN_LEARNT_LOSS_SHARE) * first
-        is_worse = order.max() > FAR_BACKWARDS or order[-1] > order[0]
-        if is_worse or order.min() < -1 or not 0 < last < least or (is_area and not is_auc(score)):
-            continue
-        constant = f", below {figure(loss_of_guess(share))}, that of a constant guess" if share and is_area else ""
-        yield derived_fact(
-            "ranked_backwards",
-            f"{named(score)} goes from {figure(score.value[0])} to {figure(score.value[-1])}, the "
-            f"wrong side of {'0.5' if is_area else '0'}, while {named(evaluation)} goes from {figure(first)} to "
-            f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
-            "sign, or is of the other class.",
-            {"score": score.value[-1], "loss": last},
-            at=score.step[0],
-        )
+        is_area, middle, constant = score.quantity is Quantity.AUC, "0", ""
+        order, least = score.value, (1 - MIN_LEARNT_LOSS_SHARE) * first
+        if is_area:
+            order, middle = 2 * as_shares(score.value) - 1, "0.5"
+        if is_area and share:
+            least = loss_of_guess(share) * OF_CONSTANT
+            constant = f", below {figure(loss_of_guess(share))}, that of a constant guess"
+        is_backwards = -1 <= order.min() <= order.max() <= FAR_BACKWARDS and order[-1] <= order[0]
+        if is_backwards and 0 < last < least and (is_auc(score) or not is_area):
+            yield derived_fact(
+                "ranked_backwards",
+                f"{named(score)} goes from {figure(score.value[0])} to {figure(score.value[-1])}, the "
+                f"wrong side of {middle}, while {named(evaluation)} goes from {figure(first)} to "
+                f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
+                "sign, or is of the other class.",
+                {"score": score.value[-1], "loss": last},
+                at=score.step[0],
+            )
 
 
 def score_of_last_batch(run: Run) -> Facts:
@@ -718,15 +718,14 @@ def score_of_last_batch(run: Run) -> Facts:
         shares = as_shares(series.value)
         between = distinct(shares[(shares > 0) & (shares < 1)])
         few = rows_behind(shares) if len(between) > 1 else None
-        if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
-            continue
-        yield derived_fact(
-            "score_of_last_batch",
-            f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
-            f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
-            f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
-            {"rows": rows, "counted": few},
-        )
+        if few is not None and not rest % few and (few / rows) ** len(between) <= MAX_CHANCE_OF_MULTIPLES:
+            yield derived_fact(
+                "score_of_last_batch",
+                f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
+                f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
+                f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
+                {"rows": rows, "counted": few},
+            )
 
 
 _MIDDLES = frozenset({"median", "med", "md", "medr", "mdr"})
@@ -1209,16 +1208,15 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
         steps, order, level = aligned(area, loss)
         few = max(1, len(steps) // 5)
         (start, end), (low, high) = ((median(column[:few]), median(column[-few:])) for column in (level, order))
-        if not is_auc(area) or start <= 0 or end < MIN_RISEN_LOSS_RATIO * start or high < low + ORDERS_BETTER:
-            continue
-        yield derived_fact(
-            "loss_rises_with_order",
-            f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
-            f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
-            "another loss than the one that is printed, which may be computed of raw scores.",
-            {"start": start, "end": end, "order": high},
-            at=steps[0],
-        )
+        if is_auc(area) and 0 < MIN_RISEN_LOSS_RATIO * start <= end and high >= low + ORDERS_BETTER:
+            yield derived_fact(
+                "loss_rises_with_order",
+                f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
+                f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
+                "another loss than the one that is printed, which may be computed of raw scores.",
+                {"start": start, "end": end, "order": high},
+                at=steps[0],
+            )
 
 
 # Training that does worse than evaluation at the same: accuracies on one scale.

@@ -21,6 +21,7 @@ from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, some_of
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
@@ -33,6 +34,7 @@ from mldebug_mcp.judge.columns import (
     given_losses,
     last_level,
     last_third,
+    learns,
     named,
     tail,
     whole_column,
@@ -563,8 +565,9 @@ MIN_EVALUATIONS = 6
 """Evaluations over which a score worsens. Chosen: of fewer, two bad ones would do."""
 WORSE_BY = 0.15
 """Share of its first level by which a score ends worse at least. Chosen: other rows cost less."""
-LEFT_OF_LOSS = 0.7
-"""Share of its first level to which a loss falls at most where much is learnt. Chosen."""
+_NEGATIVE = frozenset({"neg", "negative", "minus"})
+_OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
+"""What is measured of generated samples alone."""
 _SCORES = sorted((HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK})
 
 
@@ -576,7 +579,7 @@ def score_worsens(run: Run) -> Facts:
     losses = [run[name].finite for name in ("loss", "eval_loss") if name in run]
     if run.kind in NOT_BY_LOSS or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
         return
-    if any(last_level(loss) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
+    if any(loss.value[0] > 0 and not learns(loss) for loss in losses):
         return
     for series in columns_of(run, *_SCORES, least=MIN_EVALUATIONS):
         role = series.role
@@ -614,12 +617,10 @@ def evaluation_is_training(_: Run, losses: Losses) -> Facts:
         )
 
 
-_NEGATIVE = frozenset({"neg", "negative", "minus"})
-_OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
-"""What is measured of generated samples alone."""
 SETS_APART = 0.25
 """Share of right answers, or area under a curve, between two sets. Chosen: rows of one origin differ by less."""
 _OF_ONE_SCORE = (Quantity.ACCURACY, Quantity.AUC, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION)
+_MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
 
 
 def sets_score_apart(run: Run) -> Facts:
@@ -647,13 +648,6 @@ def sets_score_apart(run: Run) -> Facts:
 
 def _as_shares(score: Series) -> Series:
     return replace(score, value=as_shares(score.value))
-
-
-_MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
-ALIKE_AT_FIRST = 1.5
-"""Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
-LEARNS_NOTHING = 0.9
-"""Share of its first level that a part of the loss keeps at least. Chosen."""
 
 
 BETTER_BY_LOSS = 0.7
@@ -697,6 +691,13 @@ def _scores_of_both(run: Run) -> Iterator[tuple[Series, Series]]:
             yield replace(ours, value=as_shares(ours.value)), replace(theirs, value=as_shares(theirs.value))
 
 
+ALIKE_AT_FIRST = 1.5
+"""Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
+LEARNS_NOTHING = 0.9
+"""Share of its first level that a part of the loss keeps at least. Chosen."""
+_LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
+
+
 def part_never_learns(run: Run) -> Facts:
     """Yield that one part of the training loss stays at its first level while all others of its list fall by far.
 
@@ -711,7 +712,7 @@ def part_never_learns(run: Run) -> Facts:
         first = [median(part.value[: max(1, len(part) // 20)]) for part in parts]
         left = {part.name: last_level(part) / level for part, level in zip(parts, first, strict=True)}
         still = [part for part in parts if LEARNS_NOTHING <= left[part.name] <= 1 / LEARNS_NOTHING]
-        fallen = [part for part in parts if left[part.name] <= LEFT_OF_LOSS]
+        fallen = [part for part in parts if left[part.name] <= 1 - MIN_LEARNING_FALL_SHARE]
         if max(first) > ALIKE_AT_FIRST * min(first) or len(still) != 1 or not 0 < len(fallen) == len(parts) - 1:
             continue
         (part,) = still
@@ -725,7 +726,6 @@ def part_never_learns(run: Run) -> Facts:
         )
 
 
-_LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
 _PREDICTS_NOISE = regex(
     r"\b(?:eps|epsilon|noise)[ _-](?:net|pred|prediction|model)|(?:pred|predicts?|prediction|target|objective|"
     r"parametri[sz]ation)(?:[ _]type)?\b.{0,12}\b(?:eps|epsilon|noise)\b",
@@ -736,6 +736,7 @@ _PREDICTS_NOISE = regex(
 _OF_NOISE_LEVEL = frozenset({"t", "timestep", "timesteps", "sigma", "noise"})
 HARDER_AT_END = 4.0
 """Times the loss at the least noise that the one at the most noise has. Chosen: of noise it is the other way round."""
+_NUMBER_AT_END = regex(r"_?\d+$")
 
 
 def loss_by_noise_backwards(run: Run) -> Facts:
@@ -759,7 +760,6 @@ def loss_by_noise_backwards(run: Run) -> Facts:
             )
 
 
-_NUMBER_AT_END = regex(r"_?\d+$")
 _TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdout", "real", "actual", "external"})
 """Words of a reward that is not the trained one."""
 

@@ -150,10 +150,9 @@ def outside_of_shares(run: Run) -> Facts:
     """
     for series in columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS):
         known = series.value[series.value != NOT_COMPUTED]
-        if not len(known) or known.max() <= 0 or not np.any(known % 1):
-            continue
-        low, high = known.min(), known.max()
-        if low >= -FAR_OUTSIDE and high <= MAX_PER_CENT * (1 + FAR_OUTSIDE):
+        low, high = known.min(initial=0.0), known.max(initial=0.0)
+        is_outside = low < -FAR_OUTSIDE or high > MAX_PER_CENT * (1 + FAR_OUTSIDE)
+        if not is_outside or high <= 0 or not np.any(known % 1):
             continue
         bound, value = ("below 0", low) if low < -FAR_OUTSIDE else ("above 100 %", high)
         step = series.step[int(np.argmax(series.value == value))]
