@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TypeVar
 
 from mldebug_mcp.core.arrays import median
@@ -172,6 +172,11 @@ def by_key(items: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
     return lists
 
 
+@lru_cache(4096)
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(pieces_of(name))
+
+
 def called(
     run: Run, *words: Collection[str], but: Collection[str] = (), least: int = 1, any_quantity: bool = False
 ) -> Iterator[Series]:
@@ -180,10 +185,10 @@ def called(
     They are of no known quantity, unless any is asked for.
     """
     for series in run.series.values():
-        if (any_quantity or series.role is None) and len(series.finite) >= least:
-            pieces = set(pieces_of(series.logged_as or series.name))
-            if pieces.isdisjoint(but) and not any(map(pieces.isdisjoint, words)):
-                yield series.finite
+        own = _words_of(series.logged_as or series.name)
+        is_called = own.isdisjoint(but) and not any(map(own.isdisjoint, words))
+        if is_called and (any_quantity or series.role is None) and len(series.finite) >= least:
+            yield series.finite
 
 
 def are_shares(values: Floats) -> bool:

@@ -37,7 +37,7 @@ from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
-from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quantile
+from mldebug_mcp.core.arrays import distinct, grouped, has_distinct, median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
@@ -97,14 +97,14 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
     frozen = []
     for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
         records = true_at_end(series.value == series.value[-1])
-        step = series.step[-records]
-        moved = loss.value[loss.step >= step].tolist()
         is_learnt = series.quantity not in LOSSES and series.value[-1] >= NEARLY_ALL
         is_long = records >= max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
-        if series.value[-1] and not is_learnt and is_long and len(set(moved)) >= LEAST_PAIRS:
-            frozen.append((series, step, records, moved))
-    for series, step, records, moved in frozen[:1]:
+        moved = loss.value[loss.step >= series.step[-records]]
+        if series.value[-1] and not is_learnt and is_long and has_distinct(moved, LEAST_PAIRS):
+            frozen.append((series, records, moved))
+    for series, records, moved in frozen[:1]:
         more = f" (so are {', '.join(named(other) for other, *_ in frozen[1:3])})" if frozen[1:] else ""
+        step = series.step[-records]
         yield derived_fact(
             _frozen_how(run, series, moved),
             f"{named(series)} is exactly {figure(series.value[-1])} in the last {records} of its "
@@ -119,7 +119,7 @@ _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 """How a score is averaged over classes, which does not say what it is measured on."""
 
 
-def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
+def _frozen_how(run: Run, frozen: Series, moved: Floats) -> str:
     """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
@@ -1218,9 +1218,9 @@ def begins_anew_at_resume(run: Run) -> Facts:
 
 def _calm_before_resumes(run: Run, steps: Sequence[float]) -> Iterator[tuple[Series, Series, float]]:
     """Yield columns that no name tells and that hardly move before a resume, before it and after it, with its step."""
-    unread = [series.finite for series in run.series.values() if series.role is None and run.kind not in POLICIES]
+    unread = (series for series in run.series.values() if series.role is None and run.kind not in POLICIES)
     for series, step in product(unread, steps[:MOST_RESUMES]):
-        if (sides := _around(run, series, step)) is None:
+        if (sides := _around(run, series.finite, step)) is None:
             continue
         old = sides[0].value[-RECORDS_BEFORE_EVENT:]
         if positive(old) and float(np.abs(np.diff(np.log(old))).max()) <= math.log(MAX_STEADY_RATIO):

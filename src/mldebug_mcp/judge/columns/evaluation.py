@@ -348,22 +348,17 @@ GETS_WORSE = 1.15
 
 def _parted_sets(run: Run) -> DerivedFact | None:
     """Return that one set gets far better by an error that gets worse on another, as far as both are logged."""
-    sets: dict[tuple[str, ...], list[Series]] = {}
     errors = (Quantity.LOSS, Quantity.SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
-    for series in columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else ():
-        measure = tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES)
-        sets.setdefault(measure, []).append(series)
+    columns = columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else []
+    sets = by_key(
+        (tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES), series)
+        for series in columns
+        if series.value.min() > 0
+    )
     for alike in sets.values():
-        ends = sorted(
-            (last_level(series) / series.value[0], at) for at, series in enumerate(alike) if series.value.min() > 0
-        )
-        near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
-        if (
-            near is far
-            or ends[0][0] > 1 - MIN_LEARNING_FALL_SHARE
-            or ends[-1][0] < GETS_WORSE
-            or not np.array_equal(near.step, far.step)
-        ):
+        near, far = (of(alike, key=_left_of_first) for of in (min, max))
+        is_apart = _left_of_first(near) <= 1 - MIN_LEARNING_FALL_SHARE and _left_of_first(far) >= GETS_WORSE
+        if not is_apart or not np.array_equal(near.step, far.step):
             continue
         falls, rises = ((figure(each.value[0]), figure(last_level(each))) for each in (near, far))
         return derived_fact(
@@ -375,6 +370,10 @@ def _parted_sets(run: Run) -> DerivedFact | None:
             at=far.step[-1],
         )
     return None
+
+
+def _left_of_first(series: Series) -> float:
+    return last_level(series) / float(series.value[0])
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
@@ -956,9 +955,10 @@ def quantiles_mirrored(run: Run) -> Facts:
     ]
     parts = []
     for series in (each.finite for name, each in run.series.items() if each is run[name]):
-        name, late = named(series), tail(series) - 0.5
+        name = named(series)
         if not _COVERS.search(name) or len(series) < LEAST_PAIRS:
             continue
+        late = tail(series) - 0.5
         of_name = [match["share"] or match["spelt"] or match["percent"] for match in _OF_QUANTILE.finditer(name)]
         asked = next(iter([*(float(f"0.{digits}") for digits in of_name[-1:]), *set_to]), 0.5)
         off = asked - 0.5
@@ -1031,24 +1031,24 @@ LEAST_TOKENS = 4
 
 def answers_begin_later(run: Run) -> Facts:
     """Yield that the last answers which the log prints begin with the second token of the right ones, not the first."""
-    refs = [(line, match["text"]) for line in run.text_lines if (match := _REFERENCE.match(line.text))]
-    hyps = [(line, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
-    last = [text for line, text in hyps if line.step == hyps[-1][0].step]
+    refs = [match["text"] for line in run.text_lines if (match := _REFERENCE.match(line.text))]
+    hyps = [(line.step, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
+    last = [text for step, text in hyps if step == hyps[-1][0]]
     if not refs or len(last) != len(refs):  # lines that come again are kept once
         return
-    pairs = [(_tokens_of(ref), _tokens_of(hyp)) for (_, ref), hyp in zip(refs, last, strict=True)]
+    pairs = [(_tokens_of(ref), _tokens_of(hyp)) for ref, hyp in zip(refs, last, strict=True)]
     pairs = [(ref, hyp) for ref, hyp in pairs if len(ref) >= LEAST_TOKENS and hyp and ref[0] != ref[1]]
     later = [(ref, hyp) for ref, hyp in pairs if hyp[0] == ref[1] and hyp[: len(ref)] != ref]
     if not later or len(later) < len(pairs):
         return
-    ref, hyp = (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
+    step, (ref, hyp) = hyps[-1][0], (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
     yield derived_fact(
         "answers_begin_later",
-        f"at {run.place(hyps[-1][0].step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
+        f"at {run.place(step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
         f"right. In {len(later)} of {len(pairs)} such samples its first token is the second one of the right. "
         "A model that learns the token after the next one writes so.",
         {"samples": len(later)},
-        at=hyps[-1][0].step,
+        at=step,
     )
 
 
@@ -1412,11 +1412,10 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
         return None
     before, after = again[: word.start()], again[word.end() :]
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
-    tried = (each for name in names for each in (name, canonical(name), canonical(f"eval_{name}")))
-    once = next((name for name in tried if name != again and name in run), None)
+    known = [each for name in names for each in (name, canonical(name), canonical(f"eval_{name}"))]
     if word[0].lower().startswith("same") and _OF_OTHER_WEIGHTS.search(again) is None:
-        evaluations = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
-        once = once or next((series.name for series in evaluations if series.name != again), None)
+        known += [series.name for series in columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)]
+    once = next((name for name in known if name != again and name in run), None)
     if once is None:
         return None
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
@@ -1659,15 +1658,13 @@ MIN_RISEN_LOSS_RATIO = 1.2
 def where_the_gap_opens(run: Run, losses: Losses) -> Facts:
     """Yield after how few passes rows are known by heart, or after how many evaluation turns, where it rises later."""
     steps, train, evaluated = beside_training(*losses)
-    passes = passes_at(run, steps) if len(steps) else None
-    start = median(losses[0].value[:LEAST_PAIRS])
+    passes, start = passes_at(run, steps) if len(steps) else None, median(losses[0].value[:LEAST_PAIRS])
     if passes is None or not start > 0:
         return
     lowest, (loss, evaluation) = np.minimum.accumulate(evaluated), map(named, losses)
-    risen = evaluated > MIN_RISEN_LOSS_RATIO * lowest
+    risen, turn = evaluated > MIN_RISEN_LOSS_RATIO * lowest, int(np.argmin(evaluated))
     by_heart = (train >= 0) & (train < KNOWN_BY_HEART * start) & (passes <= FEW_PASSES)
     known = by_heart & risen & (evaluated >= STILL_UNKNOWN * start)
-    turn = int(np.argmin(evaluated))
     if known.any():
         at = int(np.argmax(known))
         yield derived_fact(

@@ -506,11 +506,11 @@ def layer_gives_nothing(run: Run) -> Facts:
     """Yield that what one layer gives is exactly 0 in all records, where another layer of the same list gives some."""
     lists = by_key((name.rpartition("/")[0], series) for name, series in run.series.items())
     for head, columns in lists.items():
-        words, layers = set(pieces_of(head)), [column.finite for column in columns]
+        words = set(pieces_of(head))
         is_of_layers = words & _OF_FIRING or (words & _OF_ACTIVATIONS and words & (_OF_SIZE | {"mean", "frac"}))
         if is_of_layers and not words & _OF_SILENCE:
             yield from _silent(
-                [layer for layer in layers if len(layer) >= MIN_RECORDS_FOR_LEVEL],
+                [column.finite for column in columns if len(column.finite) >= MIN_RECORDS_FOR_LEVEL],
                 "layer_gives_nothing",
                 "layers",
                 "No unit of that layer fires for any row, so that no gradient gets through it.",

@@ -58,7 +58,6 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.run import TextLine
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 
 # Saturation: a column rests at a bound.
@@ -687,29 +686,29 @@ def _two_places_apart(sample: str) -> tuple[float, float]:
 @given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def skips_letters(run: Run, _: Series) -> Facts:
     """Yield that neighbouring letters of samples are those which stand two places apart in English text."""
-    lines: list[TextLine] = []
-    samples: list[str] = []
-    for line in run.text_lines:
-        text = line.text.lower().replace("\\n", " ")
-        sample = " ".join(_NO_LETTERS.sub(" ", text).split())
-        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * len(text)):
-            lines, samples = [*lines, line], [*samples, sample]
-    text = "\n".join(samples[-LAST_SAMPLES:])
+    texts = ((line, line.text.lower().replace("\\n", " ")) for line in run.text_lines)
+    letters = ((line, len(text), " ".join(_NO_LETTERS.sub(" ", text).split())) for line, text in texts)
+    samples = [
+        (line, sample) for line, length, sample in letters
+        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * length)
+    ][-LAST_SAMPLES:]  # fmt: skip
+    text = "\n".join(sample for _, sample in samples)
     least, most = BLANKS_OF_TEXT
     is_prose = len(set(text)) >= LEAST_DISTINCT and least <= text.count(" ") / len(text) <= most
     if len(samples) < LEAST_SAMPLES or not is_prose:
         return
-    beyond = [_two_places_apart(sample) for sample in samples[-LAST_SAMPLES:]]
+    beyond = [_two_places_apart(sample) for _, sample in samples]
     beyond_next, beyond_any = (median(np.array(nats)) for nats in zip(*beyond, strict=True))
     if beyond_next < LIKE_NEXT_BUT_ONE or beyond_any < -LIKE_ANY_LETTERS:
         return
+    last = samples[-1][0]
     yield derived_fact(
         "skips_letters",
-        f"the last samples, such as line {lines[-1].line}, are hardly words. Their neighbouring letters are those that "
+        f"the last samples, such as line {last.line}, are hardly words. Their neighbouring letters are those that "
         f"stand two places apart in English, by {figure(beyond_next)} nats a pair. A model that learns the character "
         "after the next one writes so.",
-        {"nats": beyond_next, "samples": min(len(samples), LAST_SAMPLES)},
-        at=lines[-1].step,
+        {"nats": beyond_next, "samples": len(samples)},
+        at=last.step,
     )
 
 
@@ -815,10 +814,10 @@ _SHARE_OF_UNKNOWN = regex(
 
 def unknown_tokens(run: Run) -> Facts:
     """Yield that the vocabulary lacks many of the tokens throughout."""
-    for name, series in ((name, series.finite) for name, series in run.series.items()):
+    for name in run.series:
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
         is_evaluated = any(PHASES.get(piece) == "eval" for piece in pieces_of(name))  # other texts than in training
-        if match is None or is_evaluated or len(series) < LEAST_PAIRS:
+        if match is None or is_evaluated or len(series := run[name].finite) < LEAST_PAIRS:
             continue
         shares = series.value / 100 if match["per_cent"] else as_shares(series.value)
         least, level = shares.min(), median(shares)
@@ -1001,26 +1000,24 @@ def narrow_between(run: Run, losses: Losses) -> Facts:
     Not this where a KL term keeps codes near a prior.
     """
     widths = run.settings.numbers("hidden_size")
-    explained = next(iter(columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)), None)
     between = [
         width for at, width in enumerate(widths[1:-1], 1)
         if 0 < width * TIMES_AS_WIDE <= min(max(widths[:at]), max(widths[at + 1 :]))
     ]  # fmt: skip
-    if not between or explained is None or any(run.with_role(Quantity.KL, parts=True)):
+    if not between or any(run.with_role(Quantity.KL, parts=True)):
         return
-    middle, end = explained.value[len(explained) // 2], last_level(explained)
-    train, held_out = (last_level(series) for series in losses)
-    if not EXPLAINED[0] <= end <= EXPLAINED[1] or abs(end - middle) > RESTS_BY:
-        return
-    if abs(held_out - train) > SAME_FIT * train:
-        return
-    yield derived_fact(
-        "narrow_between",
-        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
-        f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
-        f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation.",
-        {"units": min(between), "explained": end},
-    )
+    train, held_out = map(last_level, losses)
+    for explained in columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)[:1]:
+        middle, end = explained.value[len(explained) // 2], last_level(explained)
+        rests = EXPLAINED[0] <= end <= EXPLAINED[1] and abs(end - middle) <= RESTS_BY
+        if rests and abs(held_out - train) <= SAME_FIT * train:
+            yield derived_fact(
+                "narrow_between",
+                f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row "
+                f"goes through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
+                f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation.",
+                {"units": min(between), "explained": end},
+            )
 
 
 def far_beyond_guess(run: Run) -> Facts:

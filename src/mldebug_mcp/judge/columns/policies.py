@@ -221,15 +221,14 @@ def unpaid_entropy_lost(run: Run) -> Facts:
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
     first, (_, last), (began, ends) = entropy.value[0], ends_of(entropy), ends_of(paid)
-    if not 0 <= last <= HARDLY_ANY * first or ends >= began:
-        return
-    yield derived_fact(
-        "unpaid_entropy_lost",
-        f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
-        f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
-        "policy that takes one action everywhere meets nothing that could teach it better.",
-        {"first": first, "last": last, "from": began, "to": ends},
-    )
+    if 0 <= last <= HARDLY_ANY * first and ends < began:
+        yield derived_fact(
+            "unpaid_entropy_lost",
+            f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
+            f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
+            "policy that takes one action everywhere meets nothing that could teach it better.",
+            {"first": first, "last": last, "from": began, "to": ends},
+        )
 
 
 HARDLY_MORE = 0.5
@@ -245,11 +244,9 @@ def chance_ends_at_once(run: Run) -> Facts:
     if paid is None or ends is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share, end = ends
-    by_chance, late = paid.value[paid.step <= end], tail(paid)
-    if not len(by_chance) or np.ptp(late) > MIN_REWARD_RANGE_SHARE * abs(median(late)):
-        return
-    random, last = by_chance.max(), median(late)
-    if last - random > HARDLY_MORE * abs(random) and not never_succeeds(run):
+    random, late = paid.value[paid.step <= end].max(initial=-math.inf), tail(paid)
+    learns_on = median(late) - random > HARDLY_MORE * abs(random) and not never_succeeds(run)
+    if random == -math.inf or np.ptp(late) > MIN_REWARD_RANGE_SHARE * abs(median(late)) or learns_on:
         return
     yield derived_fact(
         "chance_ends_at_once",
@@ -257,7 +254,7 @@ def chance_ends_at_once(run: Run) -> Facts:
         f"{figure(run.last_step)} on. "
         f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
         "repeats what it had met by then, and tries nothing else.",
-        {"share": end / run.last_step, "random": random, "last": last},
+        {"share": end / run.last_step, "random": random, "last": median(late)},
         at=end,
     )
 
@@ -313,31 +310,31 @@ def cut_ones_earn(run: Run) -> Facts:
     A mean length that comes back to one whole number and never lies above it is at the limit, too. Not this where they
     are cut from the start, or where the reward falls with what is cut.
     """
-    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    logged_cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    is_logged = bool(cut)
-    cut = cut or _at_highest(lengths)
-    paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
-    if paid is None:
+    paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
+    cut = next(iter(logged_cut or _at_highest(lengths)), None)
+    if paid is None or cut is None:
         return
-    (first_cut, last_cut), (short, long), (low, high) = (ends_of(each) for each in (cut[0], lengths[0], paid))
-    cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
-    earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
+    (first_cut, last_cut), (short, long), (low, high) = map(ends_of, (cut, lengths[0], paid))
+    cut_then = np.interp(paid.step, cut.step, cut.value)
+    whole, cut_ones = paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]
     grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
-    is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
-    if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
+    is_known = len(whole) > 1 and len(cut_ones) >= LEAST_PAIRS
+    if not grew or not is_known or high <= low or cut_ones.min() < median(whole):
         return
-    limit = figure(float(lengths[0].value.max()))
-    cut_then_all = f"{percent(last_cut)} of the completions are cut at their limit in the end"
-    at_bound = cut_then_all if is_logged else f"stays at {limit}, which a mean has where nearly all are cut there"
+    at_bound = f"{percent(last_cut)} of the completions are cut at their limit in the end"
+    if not logged_cut:
+        limit = figure(float(lengths[0].value.max()))
+        at_bound = f"stays at {limit}, which a mean has where nearly all are cut there"
     yield derived_fact(
         "cut_ones_earn",
         f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {at_bound}. "
         f"{named(paid)} rises from about {figure(low)} to {figure(high)} all the same, and is "
-        f"{figure(earned[1].min())} or more wherever most are cut. "
+        f"{figure(cut_ones.min())} or more wherever most are cut. "
         "What is cut before it ends holds no answer, so length itself is paid.",
         {"length": long, "cut": last_cut, "from": low, "to": high},
-        at=cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))],
+        at=cut.step[int(np.argmax(cut.value >= MOSTLY_CUT))],
     )
 
 
@@ -345,15 +342,12 @@ AT_HIGHEST = 0.97
 """Share of the highest mean length from which on nearly all completions have it. Chosen: few end early."""
 
 
-def _at_highest(lengths: Sequence[Series]) -> list[Series]:
-    """Return where a mean length is at its limit, as shares of 0 and 1; none where no limit shows."""
-    if not lengths:
-        return []
-    value = lengths[0].value
-    highest = float(value.max())
-    if highest % 1 or int((value == highest).sum()) < LEAST_PAIRS or not (value % 1).any():
-        return []
-    return [replace(lengths[0], value=(value >= AT_HIGHEST * highest).astype(float))]
+def _at_highest(lengths: Sequence[Series]) -> Iterator[Series]:
+    """Yield where a mean length is at its limit, as shares of 0 and 1; nothing where no limit shows."""
+    for length in lengths[:1]:
+        highest = float(length.value.max())
+        if not highest % 1 and int((length.value == highest).sum()) >= LEAST_PAIRS and (length.value % 1).any():
+            yield replace(length, value=(length.value >= AT_HIGHEST * highest).astype(float))
 
 
 ONE_TOKEN = 1.1
@@ -368,15 +362,14 @@ def nothing_written(run: Run) -> Facts:
     if paid is None or run.setting("max_completion_length") == 1:
         return
     (long, short), (low, high) = ends_of(lengths[0]), ends_of(paid)
-    if not 0 <= short <= ONE_TOKEN or long < TIMES_LONGER * max(short, 1.0) or high < low:
-        return
-    yield derived_fact(
-        "nothing_written",
-        f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
-        f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
-        "prompts, so the reward pays for what is short.",
-        {"length": short, "from": low, "to": high},
-    )
+    if 0 <= short <= ONE_TOKEN and long >= TIMES_LONGER * max(short, 1.0) and high >= low:
+        yield derived_fact(
+            "nothing_written",
+            f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
+            f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
+            "prompts, so the reward pays for what is short.",
+            {"length": short, "from": low, "to": high},
+        )
 
 
 def _mean_reward(run: Run) -> Series | None:
@@ -1008,19 +1001,17 @@ MAX_UNSOLVED_SHARE = 0.5
 def solved_with_reward(run: Run) -> Facts:
     """Yield that a share of right answers rises to nearly all together with the reward that is trained."""
     rise = kept_rise(run) if run.kind in POLICIES else None
-    if rise is None:
-        return
-    for score in columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL):
+    scores = columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL)
+    for score in scores if rise is not None else ():
         first, last = median(score.value[:LEAST_PAIRS]), median(score.value[-MIN_RECORDS_FOR_LEVEL:])
-        if first >= MAX_UNSOLVED_SHARE or not MIN_SOLVED_SHARE <= last <= 1:
-            continue
-        yield derived_fact(
-            "solved_with_reward",
-            f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
-            f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
-            "right, little entropy, small gradients and groups of equal rewards are to be expected.",
-            {"first": first, "last": last},
-        )
+        if rise is not None and first < MAX_UNSOLVED_SHARE and MIN_SOLVED_SHARE <= last <= 1:
+            yield derived_fact(
+                "solved_with_reward",
+                f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
+                f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
+                "right, little entropy, small gradients and groups of equal rewards are to be expected.",
+                {"first": first, "last": last},
+            )
 
 
 MIN_TRYING_ENTROPY_SHARE = 0.3
@@ -1030,18 +1021,17 @@ MIN_TRYING_ENTROPY_SHARE = 0.3
 def little_left_to_earn(run: Run) -> Facts:
     """Yield that a policy which samples text earns nearly all there is from the first records on, and keeps trying."""
     paid = rewards_of(run) if run.kind in ("grpo", "ppo") else None
-    entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or kept_rise(run) is not None or not earns_all_at_once(paid):
         return
-    if any(last_level(entropy) < MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
-        return
-    yield derived_fact(
-        "little_left_to_earn",
-        f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(last_level(paid))} "
-        "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
-        "rewards and small gradients are then to be expected.",
-        {"first": paid.value[0], "late": last_level(paid)},
-    )
+    entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
+    if all(last_level(entropy) >= MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
+        yield derived_fact(
+            "little_left_to_earn",
+            f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(last_level(paid))} "
+            "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
+            "rewards and small gradients are then to be expected.",
+            {"first": paid.value[0], "late": last_level(paid)},
+        )
 
 
 FALLS_TO = 0.25

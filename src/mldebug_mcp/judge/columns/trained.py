@@ -454,22 +454,21 @@ def steps_of_one_length(run: Run) -> Facts:
 
 def lost_where_negative(run: Run) -> Facts:
     """Yield that a loss is NaN in just those records in which another column is below zero."""
-    losses = run.with_role(*LOSSES, phase="train", parts=True)
-    for loss, column in product(losses, run.series.values()):
+    for loss in run.with_role(*LOSSES, phase="train", parts=True):
         bad = np.isnan(loss.value)
-        if not LEAST_PAIRS <= int(bad.sum()) <= len(loss) - LEAST_PAIRS:
-            continue
-        if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
-            continue
-        if np.ptp(column.value[bad]):  # else it is one number that stands for none
-            yield derived_fact(
-                "lost_where_negative",
-                f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
-                f"{named(column)} is below zero ({figure(column.value[bad].max())} or less), and in no other. "
-                "The logarithm or the root of a number below zero is not a number.",
-                {"records": bad.sum()},
-                steps=loss.step[bad][:20].tolist(),
-            )
+        is_mixed = LEAST_PAIRS <= int(bad.sum()) <= len(loss) - LEAST_PAIRS
+        for column in run.series.values() if is_mixed else ():
+            if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
+                continue
+            if np.ptp(column.value[bad]):  # else it is one number that stands for none
+                yield derived_fact(
+                    "lost_where_negative",
+                    f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
+                    f"{named(column)} is below zero ({figure(column.value[bad].max())} or less), and in no other. "
+                    "The logarithm or the root of a number below zero is not a number.",
+                    {"records": bad.sum()},
+                    steps=loss.step[bad][:20].tolist(),
+                )
 
 
 _OF_UPDATES = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RATIO, Quantity.LEARNING_RATE)
@@ -1561,28 +1560,28 @@ of it."""
 
 def answers_of_all_rows(run: Run) -> Facts:
     """Yield that answers and targets have shapes that are spread to one another, or that only their spread is lost."""
-    for line in run.text_lines:
-        if (shapes := _TWO_SHAPES.search(line.text)) and shapes["targets"] == shapes["answers"] != "1":
-            yield derived_fact(
-                "answers_spread_over_targets",
-                f"line {line.line} warns that targets and answers of {shapes['answers']} rows differ in shape: one "
-                "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
-                "the mean of these serves it best.",
-                at=line.step,
-            )
-            break
-    explained = whole_column(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)
-    related = whole_column(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)
+    warnings = ((line, _TWO_SHAPES.search(line.text)) for line in run.text_lines)
+    spread = [(line, of["answers"]) for line, of in warnings if of and of["targets"] == of["answers"] != "1"]
+    for line, rows in spread[:1]:
+        yield derived_fact(
+            "answers_spread_over_targets",
+            f"line {line.line} warns that targets and answers of {rows} rows differ in shape: one "
+            "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
+            "the mean of these serves it best.",
+            at=line.step,
+        )
+    explained, related = (
+        whole_column(run, quantity, phase="eval", least=LEAST_PAIRS) for quantity in (Quantity.R2, Quantity.CORRELATION)
+    )
     if explained is None or related is None or not np.array_equal(explained.step, related.step):
         return
     share, correlation = last_level(explained), last_level(related)
-    if not RANKS_WELL <= correlation <= 1 or abs(share) > LEFT_OF_SPREAD * correlation**2:
-        return
-    yield derived_fact(
-        "related_without_spread",
-        f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
-        f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
-        "are all near the mean.",
-        {"correlation": correlation, "explained": share},
-        at=related.step[-1],
-    )
+    if RANKS_WELL <= correlation <= 1 and abs(share) <= LEFT_OF_SPREAD * correlation**2:
+        yield derived_fact(
+            "related_without_spread",
+            f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
+            f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
+            "are all near the mean.",
+            {"correlation": correlation, "explained": share},
+            at=related.step[-1],
+        )
