@@ -210,13 +210,13 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
     if not (falls or never) or not 0 < learnt <= HALVED * (1 if falls else 0.5):
         return
     loss, evaluated = map(named, losses)
+    later = f"; later it falls to {figure(evaluation[-1])}" if falls else ""
     yield derived_fact(
         "evaluation_follows_late" if falls else "evaluation_stands_still",
         f"{evaluated} stays at {figure(evaluation[0])} in {'its first' if falls else 'all'} {still} evaluations, up to "
         f"{run.place(steps[still - 1])}, while {loss} goes from {figure(train[0])} to {figure(train[still - 1])}"
-        f"{f'; later it falls to {figure(evaluation[-1])}' if falls else ''}. The first things that a model learns "
-        "serve held-out rows too: what is evaluated lags behind what is trained, as running statistics and averaged "
-        "weights do, or its rows are prepared otherwise.",
+        f"{later}. The first things that a model learns serve held-out rows too: what is evaluated lags behind what is "
+        "trained, as running statistics and averaged weights do, or its rows are prepared otherwise.",
         {"still": still, "first": evaluation[0], "train": train[still - 1]},
         at=steps[still - 1],
     )
@@ -450,9 +450,8 @@ def _longer_rows(run: Run, length: float) -> Iterator[str]:
     """Yield the settings that give rows of evaluation a greater length, with their values."""
     for setting in run.settings.values():
         words = set(pieces_of(setting.key))
-        if not _OF_OTHERS.isdisjoint(words) or _EVALUATED.isdisjoint(words) or _LENGTHS.isdisjoint(words):
-            continue
-        if isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
+        is_length = words & _EVALUATED and words & _LENGTHS and not words & _OF_OTHERS
+        if is_length and isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
             yield f"{setting.key} is {figure(setting.value)}"
 
 

@@ -469,19 +469,18 @@ def begins_off_reference(run: Run) -> Facts:
     Below 0 they may be log-probabilities, as methods without a reference log them.
     """
     both = [logged(run, name) for name in ("rewards/chosen", "rewards/rejected")]
-    if run.kind != "preference" or run.resumes or run.first_step > MAX_FIRST_STEP:
+    first = [(named(each), each.value[0]) for each in both if each is not None and each.step[0] <= MAX_FIRST_STEP]
+    if run.kind != "preference" or run.resumes or run.first_step > MAX_FIRST_STEP or len(first) < len(both):
         return
-    first = [(series, series.value[0]) for series in both if series is not None and series.step[0] <= MAX_FIRST_STEP]
-    if len(first) < len(both) or any(value < MIN_FIRST_REWARD for _, value in first):
-        return
-    values = " and ".join(f"{named(series)} is {figure(value)}" for series, value in first)
-    yield derived_fact(
-        "begins_off_reference",
-        f"{values} at {run.place(run.first_step)}. A policy that starts as its reference has 0 there, and "
-        "log-probabilities alone are below 0: the reference is another model than the one that training starts from.",
-        {"chosen": first[0][1], "rejected": first[1][1]},
-        at=run.first_step,
-    )
+    if min(value for _, value in first) >= MIN_FIRST_REWARD:
+        yield derived_fact(
+            "begins_off_reference",
+            f"{' and '.join(f'{name} is {figure(value)}' for name, value in first)} at {run.place(run.first_step)}. A "
+            "policy that starts as its reference has 0 there, and log-probabilities alone are below 0: the reference "
+            "is another model than the one that training starts from.",
+            {"chosen": first[0][1], "rejected": first[1][1]},
+            at=run.first_step,
+        )
 
 
 RIGHT_IN_TRAINING = 0.65
@@ -551,19 +550,19 @@ def _one_source_contradicts(run: Run, right: float) -> Facts:
     shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     sources = [series for series in shares if _set_of(series) and not _is_written(series)]
     ends = sorted((last_level(series), series.name) for series in sources)
-    mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
-    least, most = HARDLY_ANY_RIGHT
-    if len(ends) < 2 or ends[0][0] > min(most, max(least, mirrored)) or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
+    if len(ends) < 2:
         return
-    (low, wrong), (high, other) = ends[0], ends[-1]
-    yield derived_fact(
-        "source_contradicts",
-        f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
-        "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
-        "way round, there or in training.",
-        {"train": right, "eval": low, "other": high},
-        at=run[wrong].finite.step[0],
-    )
+    (low, wrong), (high, other), (least, most) = ends[0], ends[-1], HARDLY_ANY_RIGHT
+    mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]]))
+    if low <= min(most, max(least, mirrored)) and RIGHT_IN_TRAINING <= high <= 1:
+        yield derived_fact(
+            "source_contradicts",
+            f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
+            "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
+            "way round, there or in training.",
+            {"train": right, "eval": low, "other": high},
+            at=run[wrong].finite.step[0],
+        )
 
 
 PAIRS_APART = 0.1
@@ -1185,13 +1184,13 @@ def stale_policy(run: Run) -> Facts:
     """Yield how old the policy that samples becomes, and which share of its samples is effective."""
     age = _policy_age(run) if run.kind in POLICIES else None
     ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
-    effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
-    oldest = ages[0].value.max() if ages else 0.0
-    share = median(effective[0].value) if effective else 1.0
-    parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= MIN_STALE_UPDATES else []
-    if share < FEW_EFFECTIVE and effective[0].value.max() <= 1:
-        lowest = figure(effective[0].value.min())
-        parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")
+    oldest, share, parts = ages[0].value.max() if ages else 0.0, 1.0, []
+    if oldest >= MIN_STALE_UPDATES:
+        parts.append(f"{named(ages[0])} goes up to {figure(oldest)}")
+    for effective in columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)[:1]:
+        share, lowest = median(effective.value), figure(effective.value.min())
+        if share < FEW_EFFECTIVE and effective.value.max() <= 1:
+            parts.append(f"{named(effective)} is about {figure(share)} (median), and {lowest} at the least")
     if parts:
         yield derived_fact(
             "stale_policy",
@@ -1212,24 +1211,22 @@ def old_samples_far_off(run: Run) -> Facts:
     Not this where the samples are of the last update, or old and near all the same.
     """
     age = _policy_age(run) if run.kind in POLICIES else None
-    if age is None:
-        return
     of_sampling = (Quantity.CLIP_FRACTION, Quantity.APPROXIMATE_KL)  # another KL may be to a reference
-    for series in columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+    columns = columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    for series in columns if age is not None else ():
+        if age is None or series.role is None:
+            continue
         steps, level, updates = at_common_steps(series, age)
-        if series.role is None:
-            continue
         far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
-        if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
-            continue
-        yield derived_fact(
-            "old_samples_far_off",
-            f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
-            f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
-            "of such old samples. Fresh samples have little of it.",
-            {"oldest": updates.max(), "records": far.sum()},
-            at=steps[int(far.argmax())],
-        )
+        if int(far.sum()) >= MIN_RECORDS_FOR_LEVEL:
+            yield derived_fact(
+                "old_samples_far_off",
+                f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
+                f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
+                "of such old samples. Fresh samples have little of it.",
+                {"oldest": updates.max(), "records": far.sum()},
+                at=steps[int(far.argmax())],
+            )
 
 
 def _policy_age(run: Run) -> Series | None:

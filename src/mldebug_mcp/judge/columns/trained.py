@@ -165,11 +165,10 @@ def subtracted(run: Run, total: Series) -> Facts:
     """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
         parts, weighted = weighted_parts(run, total, *quantities)
-        for part, weight, first, last in weighted if len(parts) > 1 else ():
-            if weight > 0:
-                continue
-            how = f"least squares over {len(total)} records and {len(parts)} parts"
-            yield _subtracts(total, part, float(weight), how, (first, last))
+        how = f"least squares over {len(total)} records and {len(parts)} parts"
+        for part, weight, first, last in weighted:
+            if len(parts) > 1 and weight <= 0:
+                yield _subtracts(total, part, weight, how, (first, last))
     yield from _subtracted_by_arithmetic(run, total)
 
 
