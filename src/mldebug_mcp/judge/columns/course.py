@@ -425,8 +425,6 @@ OFTEN_OFF = 0.03
 """Share of the records that are. Chosen: a few batches that are bad have fewer."""
 RECORDS_PER_SIDE = 3
 """Records before and after whose medians a record is compared with. Chosen: a level that rises lies between them."""
-LEAST_ROWS = 8
-"""Rows of a batch. Chosen: with fewer, each share is far off."""
 
 
 def rows_of_a_batch_alike(run: Run) -> Facts:
@@ -440,7 +438,7 @@ def rows_of_a_batch_alike(run: Run) -> Facts:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
-    if rows < LEAST_ROWS or not are_shares(share):
+    if rows < FEW_ROWS or not are_shares(share):
         return
     inner = share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE]
     sides = row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE))
@@ -502,9 +500,9 @@ def labels_in_order(run: Run) -> Facts:
 
 
 def _least_rows(share: Floats) -> float:
-    """Return how many rows shares are of at least, up to `LEAST_ROWS`: quarters may be of four."""
+    """Return how many rows shares are of at least, up to `FEW_ROWS`: quarters may be of four."""
     gaps = np.diff(distinct(share))
-    return min(float(LEAST_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
+    return min(float(FEW_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
 
 
 MIN_WORSE_LEVEL_RATIO = 1.5
@@ -1132,7 +1130,7 @@ RECORDS_AFTER_EVENT = 4
 MIN_PARTING_ERRORS = 5.0
 """Standard errors by which those records part. Chosen."""
 LEAST_MOVE = 0.1
-"""Share of the level by which those records part. Chosen."""
+"""Share of a level by which records part from it, and within which they are alike. Chosen: other rows make less."""
 MOST_RESUMES = 2
 """Resumes that are stated. Chosen: the first one is the purest."""
 SHOWN_AFTER = 3
@@ -1164,7 +1162,9 @@ def around_resumes(run: Run) -> Facts:
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
         off = f" Off course: {', '.join(named(sides[quantity][0]) for quantity in off_course)}." if off_course else ""
         curves = [quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) if quantity in sides]
-        above = {quantity for quantity in curves if _is_above(*sides[quantity])}
+        # Rows that were seen before would let a loss fall below its last values.
+        highest = {quantity: sides[quantity][0].value[-RECORDS_BEFORE_EVENT:].max() for quantity in curves}
+        above = {quantity for quantity in curves if sides[quantity][1].value[0] > highest[quantity]}
         rises = Quantity.LOSS in above and not above.isdisjoint(off_course)
         yield derived_fact(
             "rises_at_resume" if rises else "moves_at_resume" if off else "around_resume",
@@ -1177,8 +1177,6 @@ def around_resumes(run: Run) -> Facts:
             return
 
 
-ALIKE_START = 0.1
-"""Share by which a value after a resume differs from the one with which the run began. Chosen: for other rows."""
 LEAST_APART = 2.0
 """Times by which it is off that level after the resume. Chosen: noise of what is so calm has far less."""
 _BEGINS_WITH_PROCESS = frozenset({
@@ -1203,7 +1201,7 @@ def begins_anew_at_resume(run: Run) -> Facts:
         old = before.value[-RECORDS_BEFORE_EVENT:]
         if not positive(first) or not positive(new) or not (first % 1).any() or abs(monotone(first)) < 1:
             continue
-        apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= ALIKE_START
+        apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= LEAST_MOVE
         if apart >= math.log(LEAST_APART) and as_first:
             yield derived_fact(
                 "begins_anew_at_resume",
@@ -1338,11 +1336,6 @@ def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
 def _comes_back(series: Series) -> list[int]:
     """Return where the first rows of a log come again, as they do where no resume is stated."""
     return (1 + np.flatnonzero(series.value[1 : 1 - ROWS_IN_A_ROW] == series.value[0])).tolist()
-
-
-def _is_above(before: Series, after: Series) -> bool:
-    """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
-    return float(after.value[0]) > float(before.value[-RECORDS_BEFORE_EVENT:].max())
 
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
@@ -1760,8 +1753,8 @@ MIN_RESTARTS = 2
 """Times that a learning rate comes back, for its cycles to be compared. Chosen: two ends of cycles are no course."""
 NO_LOWER = 1.02
 """Times the end of the cycle before, within which evaluation ends. Chosen: what is learnt slowly scatters so much."""
-FEW_ROWS = 8.0
-"""Rows of a batch from which on one batch tells little of the next. Chosen: shares of right answers go in eighths."""
+FEW_ROWS = 8
+"""Rows of a batch up to which it tells little of the next. Chosen: shares of right answers go in eighths."""
 MAX_WELL_LEARNT_SHARE = 0.25
 """Share of its first value at which an evaluation loss ends where much is learnt. Chosen: by hand."""
 _RESTARTS = regex(r"restart|cyclic|sgdr|triangular|(?:^|[_/.])t_0$|cycle_(?:len|steps)", re.IGNORECASE)
@@ -2130,17 +2123,17 @@ def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     settings = [parts for setting in run.settings.values() if _PLANNED & (parts := set(pieces_of(setting.key)))]
-    for series in run.series.values():
-        column, words = series.finite, set(pieces_of(series.name)) - PHASES.keys()
+    for column in called(run, least=MIN_RECORDS_FOR_LEVEL):
+        words = set(pieces_of(column.name)) - PHASES.keys()
         is_planned = bool(words) and any(words <= parts for parts in settings)
-        if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
+        if not words & _HARDER and not is_planned:
             continue
         changes = np.diff(column.value)
         at = np.flatnonzero(changes) + 1
         lasts = np.diff([0, *at.tolist(), len(column)])
         way = "up" if np.all(changes >= 0) else "down" if is_planned and np.all(changes <= 0) else ""
         if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and way:
-            return f"{named(series)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
+            return f"{named(column)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
     return None
 
 

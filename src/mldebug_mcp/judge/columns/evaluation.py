@@ -188,7 +188,7 @@ def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
 
 MAX_STILL_EVALUATION_SPREAD = 0.02
 """Of its first value, by which an evaluation loss varies at most while it stands still. Chosen: twice the scatter of
-a few hundred rows, and less than a model that overfits moves by."""
+a few hundred rows, and less than a model that overfits, or answers that change, move by."""
 MIN_STILL_EVALUATIONS = 5
 """Evaluations at which a number stands still. Chosen: a model comes late to what is held out by one or two."""
 
@@ -638,8 +638,6 @@ _OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.M
 """Scores that nearly any change of the answers moves, unlike a share of right ones."""
 _OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
 """Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
-MIN_LOSS_MOVE_SHARE = 0.02
-"""Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
 
 
 def ranking_stands_still(run: Run) -> Facts:
@@ -649,7 +647,8 @@ def ranking_stands_still(run: Run) -> Facts:
     answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
     """
     loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_STILL_EVALUATIONS)), None)
-    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
+    least = 0.0 if loss is None else MAX_STILL_EVALUATION_SPREAD * abs(median(loss.value))
+    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < least:
         return
     share = share_of_ones(run)[0]
     is_learnt = share is not None and last_level(loss) < OF_CONSTANT * loss_of_guess(share)
@@ -895,21 +894,19 @@ def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
     """Yield pairs of columns, the first of them never above the second, with the reason."""
     ranked: dict[tuple[Quantity, str, str], dict[int, Series]] = {}
     for series in columns_of(run, *_GROWS_WITH_RANK, Quantity.ERROR_RATE):
-        if series.role is not None:
+        if (role := series.role) is not None:
             rank = _AMONG_FIRST.search(named(series))
-            is_first = series.role.is_whole and series.role.quantity in (Quantity.ACCURACY, Quantity.ERROR_RATE)
+            is_first = role.is_whole and role.quantity in (Quantity.ACCURACY, Quantity.ERROR_RATE)
             count = int(rank[1]) if rank else int(is_first)
-            rest = " ".join(word for word in series.role.part.split() if word != str(count))
-            ranked.setdefault((series.role.quantity, series.role.phase, rest), {})[count] = series
+            rest = " ".join(word for word in role.part.split() if word != str(count))
+            ranked.setdefault((role.quantity, role.phase, rest), {})[count] = series
     for (quantity, *_), by_rank in ranked.items():
         for few, many in combinations(sorted(by_rank.keys() - {0}), 2):
-            pair = by_rank[few], by_rank[many]
-            is_error = quantity is Quantity.ERROR_RATE
-            reason = f"What is right among the first {few} is right among the first {many}"
-            yield (*(pair[::-1] if is_error else pair), reason)
-    for low, high, why in _AT_MOST:
-        lows, highs = columns_of(run, low), columns_of(run, high)
-        yield from ((one, other, why) for one in lows for other in highs if _same_rows(one, other))
+            low, high = (many, few) if quantity is Quantity.ERROR_RATE else (few, many)
+            yield by_rank[low], by_rank[high], f"What is right among the first {few} is right among the first {many}"
+    for low_quantity, high_quantity, why in _AT_MOST:
+        pairs = product(columns_of(run, low_quantity), columns_of(run, high_quantity))
+        yield from ((one, other, why) for one, other in pairs if _same_rows(one, other))
 
 
 def _same_rows(one: Series, other: Series) -> bool:
@@ -1073,18 +1070,13 @@ _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORE
 """What a score of several answers at once is called: its loss is a mean over single ones."""
 
 
-def _is_of_training(run: Run, score: Series) -> bool:
-    """Say whether a score is surely of the rows that are trained on: its name says so, or evaluation has its own."""
-    evaluated = any(columns_of(run, Quantity.ACCURACY, Quantity.LOSS, phase="eval", least=LEAST_PAIRS))
-    return evaluated or _OF_TRAINING.search(named(score)) is not None
-
-
 def _named_pairs(run: Run) -> Iterator[tuple[Series, Series]]:
-    """Yield losses with the accuracy of the same rows."""
+    """Yield losses with the accuracy of the same rows: its name says that it is of training, or evaluation has one."""
+    is_evaluated = any(columns_of(run, Quantity.ACCURACY, Quantity.LOSS, phase="eval", least=LEAST_PAIRS))
     for loss, score in PAIRS:
         if loss not in run or score not in run or _OF_WHOLES.search(named(run[score])):
             continue
-        if score != "accuracy" or _is_of_training(run, run[score]):
+        if score != "accuracy" or is_evaluated or _OF_TRAINING.search(named(run[score])):
             yield run[loss], run[score]
 
 
@@ -1364,7 +1356,9 @@ _TURN = regex(
 
 def evaluated_twice(run: Run) -> Facts:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
-    found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
+    times = [each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part)]
+    is_repeated = any(isinstance(value, int | float) and value > 1 for value in times)
+    found = [pair for name in run.series if (pair := _made_twice(run, name, is_repeated=is_repeated)) is not None]
     if found:
         off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
         yield derived_fact(
@@ -1402,10 +1396,12 @@ def _evaluated_in_turn(run: Run) -> Facts:
         )
 
 
-def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
+def _made_twice(
+    run: Run, again: str, *, is_repeated: bool
+) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
     """Return how far an evaluation that was made again is off the first, if it is, with both names and their values."""
     word, role = _AGAIN.search(again), run[again].role
-    if word is None and role is not None and role.is_evaluation and _repeats_evaluations(run):
+    if word is None and role is not None and role.is_evaluation and is_repeated:
         word = _NUMBERED.search(again)
     if word is None:
         return None
@@ -1420,12 +1416,6 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
     return (off, once, again, values) if off >= MIN_OFF_AGAIN else None
-
-
-def _repeats_evaluations(run: Run) -> bool:
-    """Say whether a setting has the same rows evaluated several times."""
-    times = (each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part))
-    return any(isinstance(value, int | float) and value > 1 for value in times)
 
 
 # What the inputs of training and of evaluation are like, by statistics that no update moves.

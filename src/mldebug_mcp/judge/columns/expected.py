@@ -360,11 +360,9 @@ def _as_asked(series: Series, words: str, bound: Bound) -> Floats | None:
 
 def _stated(fact: str, series: Series, at: int, expected: str) -> DerivedFact:
     first, late = float(series.value[0]), last_level(series)
-    course = (
-        f"is {figure(late)} throughout" if np.ptp(series.value) == 0 else f"goes from {figure(first)} to {figure(late)}"
-    )
+    goes = f"goes from {figure(first)} to {figure(late)}" if np.ptp(series.value) else f"is {figure(late)} throughout"
     return derived_fact(
-        fact, f"{named(series)} {course}. {expected}", {"first": first, "late": late}, at=float(series.step[at])
+        fact, f"{named(series)} {goes}. {expected}", {"first": first, "late": late}, at=float(series.step[at])
     )
 
 
@@ -522,10 +520,8 @@ def policy_never_moves(run: Run) -> Facts:
 
     Not this where the reward rises: with one pass over each batch the first measure is taken before the update.
     """
-    kl, clips = (
-        whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
-        for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
-    )
+    kl = whole_column(run, Quantity.APPROXIMATE_KL, least=MIN_RECORDS_FOR_LEVEL)
+    clips = whole_column(run, Quantity.CLIP_FRACTION, least=MIN_RECORDS_FOR_LEVEL)
     moves = [series for series in (kl, clips) if series is not None]
     if run.kind not in POLICIES or kl is None or kept_rise(run) is not None:
         return

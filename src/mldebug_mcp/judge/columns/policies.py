@@ -1051,6 +1051,8 @@ def falls_at_intervals(run: Run) -> Facts:
 
     Not this where the tops are low, as where several updates are made of one batch.
     """
+    numbers = [(each.key, each.value) for each in run.settings.values() if _INTERVAL.search(each.key)]
+    intervals = [(key, float(value)) for key, value in numbers if isinstance(value, int | float)]
     columns = columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL)
     for series in columns if run.kind in POLICIES else ():
         falls, gap = _falls_at_once(series), median_gap(series.step)
@@ -1058,7 +1060,7 @@ def falls_at_intervals(run: Run) -> Facts:
             continue
         apart = np.diff(series.step[falls])
         interval = median(apart)
-        near = ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap)
+        near = ((key, value) for key, value in intervals if abs(value - interval) <= gap)
         setting, planned = next(near, ("", 0.0))
         tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
         is_even = np.abs(apart - interval).max() <= max(gap, MOST_FALLS_APART * interval)
@@ -1091,13 +1093,6 @@ def _falls_at_once(series: Series) -> list[int]:
 
 _INTERVAL = regex(r"sync|interval|every|freq|stale|lag|refresh", re.IGNORECASE)
 """What the name of a setting holds that gives after how many steps something is done."""
-
-
-def _intervals(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the settings that give an interval, which may be one of steps."""
-    for setting in run.settings.values():
-        if isinstance(setting.value, int | float) and _INTERVAL.search(setting.key):
-            yield setting.key, float(setting.value)
 
 
 _FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})

@@ -492,14 +492,12 @@ def norm_lost(run: Run) -> Facts:
         if int((~bad).sum()) < LEAST_PAIRS or not np.isin(whole.step[bad], loss.step).all():
             continue
         zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
-        where = (
-            ""
-            if zero is None
-            else (
+        where = ""
+        if zero is not None:
+            where = (
                 f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The "
                 "slope of a root, a logarithm or a division at zero is not a number."
             )
-        )
         yield derived_fact(
             "norm_lost_where_zero" if where else "norm_lost",
             f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
@@ -1334,10 +1332,8 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     Not this with momentum or another optimizer, or where a flag or a word of the setting says that the rest is float32.
     """
     spacing, kept_in = SPACING.get(run.facts.precision or "", 0.0), _precision_setting(run)
-    gradient, norm = (
-        whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
-        for quantity in (Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM)
-    )
+    gradient = whole_column(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+    norm = whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL)
     is_plain = family_of(run) is Family.SGD and not run.facts.optimizer.momentum and run.step_name == "step"
     if not spacing or not kept_in or "mix" in kept_in or gradient is None or norm is None or not is_plain:
         return
@@ -1569,9 +1565,8 @@ def answers_of_all_rows(run: Run) -> Facts:
             "the mean of these serves it best.",
             at=line.step,
         )
-    explained, related = (
-        whole_column(run, quantity, phase="eval", least=LEAST_PAIRS) for quantity in (Quantity.R2, Quantity.CORRELATION)
-    )
+    explained = whole_column(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)
+    related = whole_column(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)
     if explained is None or related is None or not np.array_equal(explained.step, related.step):
         return
     share, correlation = last_level(explained), last_level(related)
