@@ -508,7 +508,7 @@ def _least_rows(share: Floats) -> float:
 MIN_WORSE_LEVEL_RATIO = 1.5
 """Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
 MAX_RETURNED_LEVEL_RATIO = 1.1
-"""Times its level before at which an evaluation is no higher. Chosen: noise of a fixed set has less."""
+"""Times its level before to which an evaluation comes at most where it does not rise. Chosen: noise has less."""
 MAX_STEADY_RATIO = 1.1
 """Times by which a learning rate, or what is as calm, moves at most from record to record. Chosen: schedules and long
 averages move by less."""

@@ -564,7 +564,7 @@ WORSE_BY = 0.15
 _NEGATIVE = frozenset({"neg", "negative", "minus"})
 _OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
 """What is measured of generated samples alone."""
-_SCORES = sorted((HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK})
+_WITH_A_BETTER_SIDE = sorted((HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK})
 
 
 def score_worsens(run: Run) -> Facts:
@@ -577,7 +577,7 @@ def score_worsens(run: Run) -> Facts:
         return
     if any(loss.value[0] > 0 and not learns(loss) for loss in losses):
         return
-    for series in columns_of(run, *_SCORES, least=MIN_EVALUATIONS):
+    for series in columns_of(run, *_WITH_A_BETTER_SIDE, least=MIN_EVALUATIONS):
         role = series.role
         if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES):
             continue
