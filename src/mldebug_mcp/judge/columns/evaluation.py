@@ -108,7 +108,10 @@ def multiples(run: Run, losses: Losses) -> Facts:
     near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
     steady = mad(logs) <= MOST_SPREAD and np.ptp(logs) <= 3 * MOST_SPREAD
     # Below 1 it may be a gap that stays as it is, but for accuracies that agree, or a first loss that is too low.
-    began_low = next((setting for setting in near if _begins_at_part_of_guess(run, loss, setting[1])), None)
+    # A first loss that is that of a guess divided by a number is a mean that is divided again.
+    uniform = None if is_past_start(run, loss.step[0]) else uniform_loss(run)
+    parts = float(loss.value[0]) / uniform if uniform is not None else math.inf
+    began_low = next((setting for setting in near if abs(parts * setting[1] - 1) <= AT_CHANCE), None)
     agreed = _accuracies_agree(run, factor)
     if far < LEAST_MULTIPLE or not steady or not (began_low or agreed or (near and factor >= 1)):
         return
@@ -124,12 +127,6 @@ def multiples(run: Run, losses: Losses) -> Facts:
         {"factor": factor, "low": times.min(), "high": times.max()},
         at=evaluation.step[0],
     )
-
-
-def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
-    """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
-    uniform = None if is_past_start(run, loss.step[0]) else uniform_loss(run)
-    return uniform is not None and abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0
@@ -556,6 +553,7 @@ def contradictions(run: Run) -> Facts:
     Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
     scores whose phase is not known, too.
     """
+    loss = training_loss(run, LEAST_PAIRS)
     for pair in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
         good, bad = sorted(pair, key=lambda series: -series.value[-1])
         if good.value[-1] < MIN_GOOD_SCORE or not 0 <= bad.value.max() < MAX_HOPELESS_SCORE:
@@ -563,7 +561,8 @@ def contradictions(run: Run) -> Facts:
         if not np.array_equal(good.step, bad.step) or bad.value[-1] > bad.value[0]:
             continue
         phases = {series.role.phase for series in (good, bad) if series.role}
-        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
+        is_learnt = loss is not None and learns(loss)
+        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and is_learnt
         if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
             continue
         fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
@@ -578,11 +577,6 @@ def contradictions(run: Run) -> Facts:
             f"{figure(bad.value[0])} at first and {figure(bad.value[-1])} at the end. {expected}",
             {"good": good.value[-1], "bad": bad.value[-1]},
         )
-
-
-def _is_learnt(run: Run) -> bool:
-    loss = training_loss(run, LEAST_PAIRS)
-    return loss is not None and learns(loss)
 
 
 # A ranking by chance next to a loss that has learnt to rank.
