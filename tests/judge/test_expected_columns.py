@@ -160,6 +160,12 @@ def test_a_score_that_worsens_while_the_losses_fall_is_no_score_of_what_is_learn
     assert (seen.hypotheses[0].cause == "healthy") is not stated
 
 
+def test_of_scores_that_worsen_together_the_same_one_is_named_each_time() -> None:
+    worse = np.linspace(0.3, 2.2, 12)
+    seen = diagnosed(LEARNS, evaluated={"val_rmse": worse + 0.1, "val_mae": worse, "eval_loss": LOSS[9::10] + 0.05})
+    assert [fact.text.split()[0] for fact in seen.sheet.facts if fact.fact == "score_worsens"] == ["val_mae"]
+
+
 def test_two_held_out_sets_with_scores_far_apart_are_of_two_kinds() -> None:
     good = np.linspace(0.4, 0.88, 12)
     apart = diagnosed(LEARNS, evaluated={"val_acc": good, "test_acc": np.linspace(0.3, 0.33, 12)})

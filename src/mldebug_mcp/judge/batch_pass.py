@@ -160,14 +160,10 @@ class BatchCounts:
             least=int(lengths[0]),
             median=median_of(lengths, counts),
             mean=float((lengths * counts).sum() / counts.sum()),
-            p95=_quantile(lengths, counts, 0.95),
+            p95=float(lengths[np.searchsorted(np.cumsum(counts), 0.95 * counts.sum())]),
             greatest=int(lengths[-1]),
             histogram=_histogram(lengths, counts),
         )
-
-
-def _quantile(lengths: Ints, counts: Ints, share: float) -> float:
-    return float(lengths[np.searchsorted(np.cumsum(counts), share * counts.sum())])
 
 
 def _histogram(lengths: Ints, counts: Ints) -> dict[str, int]:

@@ -206,10 +206,6 @@ def looks_up_a_message(step: NextStep) -> bool:
     return step.call is not None and step.call.startswith("explain_error(") and '"MESSAGE"' in step.call
 
 
-def _cost(step: NextStep) -> float:
-    return COST[step.cost] * (NO_MESSAGE if looks_up_a_message(step) else 1.0)
-
-
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
@@ -226,7 +222,8 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         known = merged.get(key)
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
-    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / _cost(step) for key, step in merged.items()}
+    costs = {key: COST[step.cost] * (NO_MESSAGE if looks_up_a_message(step) else 1.0) for key, step in merged.items()}
+    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / cost for key, cost in costs.items()}
     best_first = sorted(
         merged, key=lambda key: (-worth[key], ready(merged[key].call) is None, merged[key].call is None)
     )

@@ -213,17 +213,14 @@ def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str
 
 
 def _described(cause: str) -> str:
-    return f"{cause}: {definition_of(cause)}; not if: {_first_clause(catalogue().causes[cause].against)}"
+    first_clause = re.split(r"[;.]\s|[;.]$", catalogue().causes[cause].against)[0]
+    return f"{cause}: {definition_of(cause)}; not if: {first_clause}"
 
 
 def definition_of(cause: str) -> str:
     """Return what a cause is, in a line: the first sentence of its summary without links, up to a clause if long."""
     sentence = whole_sentences(_LINK.sub("", catalogue().causes[cause].summary), 0).rstrip(".")
     return sentence if len(sentence) <= MAX_DEFINITION_CHARACTERS else re.split(r"[:;] ", sentence)[0]
-
-
-def _first_clause(text: str) -> str:
-    return re.split(r"[;.]\s|[;.]$", text)[0]
 
 
 def _choices(described: Sequence[str]) -> list[str]:

@@ -382,6 +382,7 @@ def _against(rival: Hypothesis, leader: Hypothesis, learner: str) -> list[str]:
 
 
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
+    """Return what the numbers and traits of a run resemble: the traits by name, where any stand out."""
     together = [reason.fact for reason in reasons if reason.kind == "numbers" and reason.bits > 0]
     described = [fact for fact in together if fact not in (OTHER_STATISTICS, ALIKE)]
     return described or ["the curves together resemble those of runs with this fault"] * bool(together)

@@ -258,15 +258,10 @@ def _not_finite_events(run: Run, names: Iterable[str]) -> list[EventFact]:
             at = int(np.argmin(np.isfinite(series.value)))
             first.setdefault(float(series.step[at]), []).append(named(run[name]))
     return [
-        EventFact.model_construct(
-            step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{_and_more(which)}"
-        )
+        EventFact.model_construct(step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{more}")
         for step, which in sorted(first.items())[:MOST_CHANGES]
+        for more in [f" and {len(which) - MOST_CHANGES} more" if len(which) > MOST_CHANGES else ""]
     ]
-
-
-def _and_more(names: Sequence[str]) -> str:
-    return f" and {len(names) - MOST_CHANGES} more" if len(names) > MOST_CHANGES else ""
 
 
 def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Finding]) -> list[EventFact]:

@@ -79,7 +79,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
         distinct = sorted(set(numbers))
         return [
             *(Level(figure(value), value, value) for value in distinct),
-            *(Level(_scalar_text(value), value=value) for value in named),
+            *(Level(str(value).lower() if isinstance(value, bool) else str(value), value=value) for value in named),
         ]
     if len(numbers) < len(given):
         return []
@@ -88,10 +88,6 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
     ends = [*edges[1:], float("inf")]
     inside = [[number for number in numbers if low <= number < high] for low, high in zip(edges, ends, strict=True)]
     return [Level(f"{figure(some[0])} to {figure(some[-1])}", some[0], some[-1]) for some in inside]
-
-
-def _scalar_text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # What a sweep says of its settings: the best level of each, how sure that is, and whether it lies at the edge.

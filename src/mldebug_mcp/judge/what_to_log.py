@@ -303,7 +303,8 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
 
 def _lacks(symptom: Symptom, run: Run) -> str | None:
     """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
-    lacking = [_usual(group) for group in not_logged_by(symptom, run)]
+    groups = not_logged_by(symptom, run)
+    lacking = [next((metric for metric in group if metric in LOGGABLE), group[0]) for group in groups]
     name = symptom.id
     lacking += [metric for metric, loggable in LOGGABLE.items() if name in loggable.judges and metric not in run]
     settings = [key for key, judges in SETTINGS.items() if name in judges and key not in run.config]
@@ -315,11 +316,6 @@ def _lacks(symptom: Symptom, run: Run) -> str | None:
         if len(run[metric].finite) < symptom.points <= stretch:
             return metric
     return lacking[0] if len(lacking) == 1 else None
-
-
-def _usual(group: Sequence[str]) -> str:
-    """Return the name to ask for, of several under which a metric may be logged."""
-    return next((name for name in group if name in LOGGABLE), group[0])
 
 
 def _split(causes: Sequence[str], worth: Worth) -> list[str]:

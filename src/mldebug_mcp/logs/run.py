@@ -232,6 +232,11 @@ class Series:
         return role if is_own or (role is not None and role.name == self.name) else named
 
     @property
+    def quantity(self) -> Quantity | None:
+        """What is measured, as its name says; None where that is not understood."""
+        return None if self.role is None else self.role.quantity
+
+    @property
     def unit(self) -> str:
         """The unit of its values, where the name that it was logged with gives another; else ""."""
         return "" if not self.logged_as or self.role is None else self.role.read_in

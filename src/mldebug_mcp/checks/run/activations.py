@@ -14,7 +14,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL, PHASES
-from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.names.words import in_words, pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
 # What a log tells of activations: the logits, by their maximum or log Z, and how far apart embeddings are.
@@ -42,13 +42,8 @@ _APART = regex(
 
 def logits_of(run: Run) -> list[Series]:
     """Return what is logged of the logits while training, by whatever name."""
-    named = {name: _in_words(name) for name in run.series}
+    named = {name: in_words(name) for name in run.series}
     return [run[name] for name, called in named.items() if _LOGITS.fullmatch(called) and not _NOT.search(called)]
-
-
-def _in_words(name: str) -> str:
-    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
-    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
 
 
 # Do activations stay apart and in range: do logits grow until the loss fails, do embeddings come together?
@@ -111,7 +106,7 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
         or (np.diff(level[len(level) // 2 :]) > 0).mean() < MIN_RISING_BLOCK_SHARE
     ):
         return None
-    far = MIN_LOGIT_GROWTH if _LOG_Z.search(_in_words(logits.name)) else FAR_OF_MOST
+    far = MIN_LOGIT_GROWTH if _LOG_Z.search(in_words(logits.name)) else FAR_OF_MOST
     if fails is None and (
         late < max(far, MIN_RATIO_WITHOUT_FAILURE * early)
         or late < MIN_RECENT_RISE_RATIO * float(level[-1 - len(level) // LEVEL_PART_DIVISOR])
@@ -130,7 +125,7 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
     long = {name: series.finite for name, series in run.series.items() if len(series.finite) >= RUN_ACTIVATIONS_LEAST}
     found = (
         *(_vanishes(run, spread) for name, spread in long.items() if _SPREAD.fullmatch(name)),
-        *(_agree(run, likeness) for name, likeness in long.items() if _APART.fullmatch(_in_words(name))),
+        *(_agree(run, likeness) for name, likeness in long.items() if _APART.fullmatch(in_words(name))),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")

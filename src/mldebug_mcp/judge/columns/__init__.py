@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TypeVar
 
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -26,9 +27,13 @@ POLICIES = ("grpo", "ppo", "rl")
 NOT_BY_LOSS = (*POLICIES, "preference")
 """Kinds of runs whose training loss is not the cross-entropy of answers."""
 LEAST_PAIRS = 3
-"""Evaluations that are compared at least. Chosen: two may agree by chance."""
+"""Evaluations, records or values that agree at least. Chosen: two may do so by chance."""
 MIN_LEARNING_FALL_SHARE = 0.3
 """Share by which what learns falls at least. Chosen."""
+HALVED = 0.5
+"""Share of its first level to which comes down what is learnt well, or is lost. Chosen: a half of it is gone."""
+GRADIENT_WORDS = frozenset({"g", "gnorm", "grad", "grads", "gradient", "gradients", "slope", "∇"})
+"""Words of a gradient, or of its norm."""
 
 
 def derived_fact(
@@ -125,9 +130,70 @@ def given_losses(least: int = 1, *, not_of: Collection[str] = ()) -> Callable[[C
     return _given(both_losses, least, not_of)
 
 
+def last_third(values: Floats) -> Floats:
+    """Return the last third of some values, one at least."""
+    return values[-max(1, len(values) // 3) :]
+
+
 def tail(series: Series) -> Floats:
     """Return the values of the last third."""
-    return series.value[-max(1, len(series) // 3) :]
+    return last_third(series.value)
+
+
+def last_level(series: Series) -> float:
+    """Return the median of the last third."""
+    return median(tail(series))
+
+
+def learns(series: Series) -> bool:
+    """Say whether a loss falls by what is learnt at least."""
+    return last_level(series) < (1 - MIN_LEARNING_FALL_SHARE) * float(series.value[0])
+
+
+def ends_of(series: Series) -> tuple[float, float]:
+    """Return the first level and the last: the medians of the first tenth and of the last."""
+    return median(series.value[: tenth_of(series)]), median(series.value[-tenth_of(series) :])
+
+
+def tenth_of(series: Series) -> int:
+    """Return how many records are a tenth of a column, three at least."""
+    return max(LEAST_PAIRS, len(series) // 10)
+
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+def by_key(items: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return together what has the same key, in the order in which the keys first come."""
+    lists: dict[Key, list[Item]] = {}
+    for key, item in items:
+        lists.setdefault(key, []).append(item)
+    return lists
+
+
+@lru_cache(4096)
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(pieces_of(name))
+
+
+def called(
+    run: Run, *words: Collection[str], but: Collection[str] = (), least: int = 1, any_quantity: bool = False
+) -> Iterator[Series]:
+    """Yield the finite values of columns whose name has a word of each set and none of others.
+
+    They are of no known quantity, unless any is asked for.
+    """
+    for series in run.series.values():
+        own = _words_of(series.logged_as or series.name)
+        is_called = own.isdisjoint(but) and not any(map(own.isdisjoint, words))
+        if is_called and (any_quantity or series.role is None) and len(series.finite) >= least:
+            yield series.finite
+
+
+def are_shares(values: Floats) -> bool:
+    """Say whether all values lie between 0 and 1."""
+    return bool(values.min() >= 0 and values.max() <= 1)
 
 
 def from_to(values: Floats) -> str:

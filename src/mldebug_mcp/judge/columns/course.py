@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
@@ -36,10 +37,12 @@ from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
-from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quantile
+from mldebug_mcp.core.arrays import distinct, grouped, has_distinct, median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
+    GRADIENT_WORDS,
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
@@ -47,14 +50,20 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     Facts,
     Losses,
+    are_shares,
+    by_key,
+    called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
     given_losses,
+    last_level,
+    last_third,
     logged,
     named,
-    tail,
+    tenth_of,
     training_loss,
     whole_column,
     whole_columns,
@@ -68,7 +77,6 @@ from mldebug_mcp.logs.names.metrics import is_of_ranks, member_of_rank
 from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
-from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Frozen values: exactly the same while others move.
 
@@ -76,7 +84,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 FROZEN_FOR = 0.5
 """Share of the records for which a value is the same. Chosen."""
 NEARLY_ALL = 0.9
-"""Share of right answers from which on few are left to change. Chosen."""
+"""Share of right answers, or of passes, that is nearly all. Chosen: few are left."""
 _FREEZES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
     Quantity.EXPLAINED_VARIANCE, *LOSSES,
@@ -88,22 +96,15 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
     frozen = []
     for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
-        is_share = series.role is not None and series.role.quantity not in LOSSES
-        if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
-            continue
-        since = len(series) - true_at_end(series.value == series.value[-1])
-        step = series.step[since]
-        moving = loss.value[loss.step >= step]
-        if (
-            len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
-            or len(set(moving.tolist())) < LEAST_PAIRS
-        ):
-            continue
-        frozen.append((series, step, len(series) - since))
-    if frozen:
-        series, step, records = frozen[0]
-        more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
-        moved = loss.value[loss.step >= step].tolist()
+        records = true_at_end(series.value == series.value[-1])
+        is_learnt = series.quantity not in LOSSES and series.value[-1] >= NEARLY_ALL
+        is_long = records >= max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
+        moved = loss.value[loss.step >= series.step[-records]]
+        if series.value[-1] and not is_learnt and is_long and has_distinct(moved, LEAST_PAIRS):
+            frozen.append((series, records, moved))
+    for series, records, moved in frozen[:1]:
+        more = f" (so are {', '.join(named(other) for other, *_ in frozen[1:3])})" if frozen[1:] else ""
+        step = series.step[-records]
         yield derived_fact(
             _frozen_how(run, series, moved),
             f"{named(series)} is exactly {figure(series.value[-1])} in the last {records} of its "
@@ -116,15 +117,13 @@ def frozen_columns(run: Run, loss: Series) -> Facts:
 
 _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 """How a score is averaged over classes, which does not say what it is measured on."""
-HALVED = 0.5
-"""Share of its first value to which an evaluation loss falls whose scores cannot stay. Chosen: by hand."""
 
 
-def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
+def _frozen_how(run: Run, frozen: Series, moved: Floats) -> str:
     """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
-    is_evaluation = frozen.role is not None and frozen.role.phase == "eval" and frozen.role.quantity in LOSSES
+    is_evaluation = frozen.role is not None and frozen.role.is_evaluation and frozen.quantity in LOSSES
     is_learnt = moved[-1] <= HALVED * moved[0] and not is_of_averaged_weights(frozen)
     return "evaluation_loss_frozen" if is_evaluation and is_learnt and not np.ptp(frozen.value) else "frozen"
 
@@ -132,7 +131,7 @@ def _frozen_how(run: Run, frozen: Series, moved: Sequence[float]) -> str:
 def _halves(run: Run, frozen: Series) -> bool:
     """Say whether the loss of its phase halves while a score is the same from the first record on."""
     name = "eval_loss" if frozen.role is not None and frozen.role.phase == "eval" else "loss"
-    if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.role.quantity in LOSSES:
+    if name not in run or np.ptp(frozen.value) or frozen.role is None or frozen.quantity in LOSSES:
         return False
     if not set(frozen.role.part.split()) <= _OVER_CLASSES:  # of a set or a part of its own, whose loss may be another
         return False
@@ -163,21 +162,17 @@ MAX_HARMLESS_RATE = 1e-5
 
 def start_thrown_away(run: Run) -> Facts:
     """Yield that a loss or a score is best in its very first record, far worse from the next one on, and never back."""
-    if run.kind in NOT_BY_LOSS:
-        return
-    for series in whole_columns(run, *_FREEZES, least=LEAST_AFTER_START + 1):
+    rate = rate_of(run)
+    is_low = rate is not None and float(rate.value.max()) <= MAX_HARMLESS_RATE
+    large = ", or the first step is far too large"
+    if rate is not None and is_low:
+        large = f"; {named(rate)} is {figure(rate.value.max())} at most, too low to do that in one step"
+    for series in whole_columns(run, *_FREEZES, least=LEAST_AFTER_START + 1) if run.kind not in NOT_BY_LOSS else ():
         is_score = series.role is not None and series.role.quantity.higher_is_better
         if not leaves_start_at_once(replace(series, value=1 / series.value) if is_score else series):
             continue
         first, later = float(series.value[0]), series.value[1:]
         best = float(later.max() if is_score else later.min())
-        rate = rate_of(run)
-        is_low = rate is not None and float(rate.value.max()) <= MAX_HARMLESS_RATE
-        large = (
-            f"; {named(rate)} is {figure(rate.value.max())} at most, too low to do that in one step"
-            if rate is not None and is_low
-            else ", or the first step is far too large"
-        )
         yield derived_fact(
             "start_thrown_away_at_low_rate" if is_low else "start_thrown_away",
             f"{named(series)} is {figure(first)} in its first record, {figure(later[0])} in the next, and "
@@ -186,14 +181,11 @@ def start_thrown_away(run: Run) -> Facts:
             {"first": first, "best": best},
             at=series.step[1],
         )
-        return
 
 
 # Batches with nothing to compare: a loss of exactly zero that comes at the end of each pass.
 
 
-MIN_PASSES_WITH_ZEROS = 3
-"""Passes that end in records of zero. Chosen: two may be chance."""
 MANY_ZEROS = 0.1
 """Share of the records from which on much of the training is lost in them. Chosen: by hand."""
 
@@ -201,24 +193,21 @@ MANY_ZEROS = 0.1
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def zeros_end_passes(run: Run, loss: Series) -> Facts:
     """Yield that the last records of nearly each pass have a loss of exactly zero, and no others."""
-    zero = loss.value == 0
-    if np.count_nonzero(zero) < MIN_PASSES_WITH_ZEROS or (passes := passes_at(run, loss.step)) is None:
+    zero, count = loss.value == 0, np.count_nonzero(loss.value == 0)
+    if count < LEAST_PAIRS or (passes := passes_at(run, loss.step)) is None:
         return
     own = np.floor(passes - median_gap(passes) / 2)  # what a rounded epoch counts for whole may be a bit more
-    ends = np.flatnonzero(np.append(own[1:] > own[:-1], True))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    zeros = [true_at_end(zero[start : end + 1]) for start, end in zip(starts, ends, strict=True)]
-    ended = np.count_nonzero(zeros)
-    whole = any(count > end - start for count, start, end in zip(zeros, starts, ends, strict=True))
-    if whole or sum(zeros) < np.count_nonzero(zero) or ended < max(MIN_PASSES_WITH_ZEROS, len(ends) * NEARLY_ALL - 1):
+    of_passes = np.split(zero, np.flatnonzero(own[1:] > own[:-1]) + 1)
+    zeros = [true_at_end(records) for records in of_passes]
+    ended, least = np.count_nonzero(zeros), max(LEAST_PAIRS, len(zeros) * NEARLY_ALL - 1)
+    if any(records.all() for records in of_passes) or sum(zeros) < count or ended < least:
         return
-    share = np.mean(zero)
-    norm = logged(run, "grad_norm")
+    share, norm = np.mean(zero), logged(run, "grad_norm")
     idle = norm is not None and bool(np.isin(loss.step[zero], norm.step[norm.value == 0]).all())
     yield derived_fact(
         "batches_of_one_row" if share >= MANY_ZEROS else "last_batch_of_one_row",
-        f"{named(loss)} is exactly 0 in {np.count_nonzero(zero)} of {len(loss)} records: up to {max(zeros)} at the "
-        f"end of {ended} of {len(ends)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
+        f"{named(loss)} is exactly 0 in {count} of {len(loss)} records: up to {max(zeros)} at the "
+        f"end of {ended} of {len(zeros)} passes over the data{', where the gradient norm is 0 too' if idle else ''}, "
         "and nowhere else. A contrastive loss of a batch of one row is 0, as there is nothing to compare: ln 1 = 0. "
         "drop_last=True leaves such batches out; a sampler without repeated rows makes many where rows share a text.",
         {"zeros": float(sum(zeros)), "share": float(share), "passes": float(ended)},
@@ -229,8 +218,8 @@ def zeros_end_passes(run: Run, loss: Series) -> Facts:
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
 
 
-LEAST_JUMPS = 4
-"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
+MIN_RECURRENCES = 4
+"""Times that what recurs comes at least: jumps, passes, periods. Chosen: fewer may be chance."""
 MOST_CHANCE = 0.02
 """The chance at most that no two of them fall into one pass. Chosen: as usual."""
 LEVEL_WINDOW_RECORDS = 11
@@ -238,7 +227,7 @@ LEVEL_WINDOW_RECORDS = 11
 JUMPS_BY = 20.0
 """Deviations from that level that make a jump. Chosen: noise has none."""
 LEAST_JUMP = 3.0
-"""Times the size of that level that makes a jump. Chosen: noise has none."""
+"""Times the size of the level before that makes a jump. Chosen: noise has none, of small batches less."""
 MOST_RECORDS = 200_000
 """Records that are looked at: a bound on what it costs."""
 
@@ -247,24 +236,21 @@ MOST_RECORDS = 200_000
 def one_jump_a_pass(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
     ends = passes_at(run, loss.step[[0, -1]]) if len(loss) <= MOST_RECORDS else None
-    if ends is None or any(zeros_end_passes(run)):
-        return
-    at = loss.step[_jumps(loss.value)]
-    passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
-    if passes is None:
+    at = loss.step[_jumps(loss.value)] if ends is not None else np.zeros(0)
+    passes = passes_at(run, at) if len(at) >= MIN_RECURRENCES else None
+    if ends is None or passes is None or any(zeros_end_passes(run)):
         return
     own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
     count = round(last - first) + 1
     chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
-    if len(distinct(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
-        return
-    yield derived_fact(
-        "one_jump_a_pass",
-        f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
-        f"random that has a chance of {figure(chance)}; the same rows come once in each pass.",
-        {"jumps": len(at), "passes": count, "chance": chance},
-        at=at[0],
-    )
+    if len(distinct(own)) == len(at) and 0 < chance <= MOST_CHANCE:
+        yield derived_fact(
+            "one_jump_a_pass",
+            f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+            f"random that has a chance of {figure(chance)}; the same rows come once in each pass.",
+            {"jumps": len(at), "passes": count, "chance": chance},
+            at=at[0],
+        )
 
 
 def order_recurs(run: Run) -> Facts:
@@ -272,14 +258,13 @@ def order_recurs(run: Run) -> Facts:
 
     The gradient norm tells the first where it is logged: a running mean of the loss spreads such a place over many.
     """
-    found = tuple(norm_high_at_one_place(run))
-    yield from found or whole_order_recurs(run)
+    yield from norm_high_at_one_place(run)
+    yield from whole_order_recurs(run)
 
 
-def whole_order_recurs(run: Run) -> Facts:
+@given_loss(MIN_RECORDS_FOR_PASS, not_of=POLICIES)
+def whole_order_recurs(run: Run, _: Series) -> Facts:
     """Yield that the batches come again in their order, and that none of them is far harder than the others."""
-    if training_loss(run, MIN_RECORDS_FOR_PASS, not_of=POLICIES) is None:
-        return
     try:
         recur = batches_recur(run)
     except CannotTell:
@@ -319,11 +304,8 @@ def levels_come_again(run: Run, loss: Series) -> Facts:
     lag = round(1 / gap) if gap > 0 else 0
     values = loss.value[lag // 4 : MOST_PASSES_COMPARED * lag]  # what is learnt at first is not of the rows
     lags = np.arange(lag // 2, min(lag + lag // 2, len(values) - max(MIN_RECORDS_OF_PASS, lag // 3)))
-    if (
-        not MIN_RECORDS_OF_PASS <= lag <= MAX_RECORDS_OF_PASS
-        or lag + lag // 8 > lags.max(initial=0)
-        or len(rate_comes_back(run))
-    ):
+    is_short = not MIN_RECORDS_OF_PASS <= lag <= MAX_RECORDS_OF_PASS or lag + lag // 8 > lags.max(initial=0)
+    if is_short or len(rate_comes_back(run)):
         return
     ranks = [(values[:-at].argsort().argsort(), values[at:].argsort().argsort()) for at in lags.tolist()]
     alike = np.array([float(np.corrcoef(first, later)[0, 1]) for first, later in ranks])
@@ -368,10 +350,11 @@ def piece_stands_out(run: Run) -> Facts:
 
     Not this where the list is of classes, layers or ranks, or where the piece falls to where others began.
     """
-    lists: dict[str, list[Series]] = {}
-    for series in columns_of(run, *LOSSES, phase="train", least=LEAST_PAIRS):
-        if (match := _MEMBER.fullmatch(series.name)) and not _OF_THE_DATA.isdisjoint(pieces_of(match["list"])):
-            lists.setdefault(match["list"], []).append(series)
+    lists = by_key(
+        (match["list"], series)
+        for series in columns_of(run, *LOSSES, phase="train", least=LEAST_PAIRS)
+        if (match := _MEMBER.fullmatch(series.name)) and not _OF_THE_DATA.isdisjoint(pieces_of(match["list"]))
+    )
     for name, pieces in lists.items():
         if len(pieces) < LEAST_PIECES or any(len(piece) != len(pieces[0]) for piece in pieces):
             continue
@@ -403,39 +386,35 @@ TIMES_USUAL_UPDATE = 5.0
 
 def update_of_a_part_jumps(run: Run) -> Facts:
     """Yield that the updates of one part of a model become many times as large while another part keeps their size."""
-    groups: dict[str, list[Series]] = {}
-    for name, series in run.series.items():
-        head = name.rpartition("/")[0]
-        of_updates = series.role is None or series.role.quantity in _UPDATES
-        if head and of_updates and not _OF_UPDATES.isdisjoint(pieces_of(head)):
-            groups.setdefault(head, []).append(series.finite)
+    groups = by_key(
+        (name.rpartition("/")[0], series.finite)
+        for name, series in run.series.items()
+        if series.quantity in (None, *_UPDATES) and not _OF_UPDATES.isdisjoint(pieces_of(name.rpartition("/")[0]))
+    )
     for parts in groups.values():
-        least = min(map(len, parts))
-        if (
-            len(parts) < LEAST_UPDATED_PARTS
-            or least < MIN_RECORDS_FOR_LEVEL
-            or not all(positive(part.value) for part in parts)
-        ):
+        is_short = len(parts) < LEAST_UPDATED_PARTS or min(map(len, parts)) < MIN_RECORDS_FOR_LEVEL
+        if is_short or not all(positive(part.value) for part in parts):
             continue
-        jumps = []
-        for part in parts:
-            at = int(np.argmax(part.value))
-            before = part.value[:at]
-            jumps.append(part.value[at] / median(before) if len(before) >= LEAST_PAIRS else 0.0)
-        most = int(np.argmax(jumps))
-        steady = [part for part in parts if np.max(part.value) <= TIMES_USUAL_UPDATE * median(part.value)]
-        if jumps[most] < TIMES_ITS_UPDATE or not steady:
+        part = max(parts, key=_times_before)
+        steady = [other for other in parts if other.value.max() <= TIMES_USUAL_UPDATE * median(other.value)]
+        if _times_before(part) < TIMES_ITS_UPDATE or not steady:
             continue
-        part, at = parts[most], int(np.argmax(parts[most].value))
+        at = int(np.argmax(part.value))
         yield derived_fact(
             "update_of_a_part_jumps",
             f"{named(part)} is {figure(part.value[at])} at {run.place(part.step[at])}, "
-            f"{figure(jumps[most])} times its median before, while {named(steady[0])} stays within "
+            f"{figure(_times_before(part))} times its median before, while {named(steady[0])} stays within "
             f"{from_to(steady[0].value)}. A learning rate makes all updates larger; one part alone takes such "
             "steps where what divides them lags behind its gradient.",
-            {"times": jumps[most]},
+            {"times": _times_before(part)},
             at=part.step[at],
         )
+
+
+def _times_before(part: Series) -> float:
+    """Return how many times its median before the highest value is."""
+    at = int(np.argmax(part.value))
+    return float(part.value[at]) / median(part.value[:at]) if at >= LEAST_PAIRS else 0.0
 
 
 SIGMAS_OF_ROWS = 5.0
@@ -446,8 +425,6 @@ OFTEN_OFF = 0.03
 """Share of the records that are. Chosen: a few batches that are bad have fewer."""
 RECORDS_PER_SIDE = 3
 """Records before and after whose medians a record is compared with. Chosen: a level that rises lies between them."""
-LEAST_ROWS = 8
-"""Rows of a batch. Chosen: with fewer, each share is far off."""
 
 
 def rows_of_a_batch_alike(run: Run) -> Facts:
@@ -461,7 +438,7 @@ def rows_of_a_batch_alike(run: Run) -> Facts:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
-    if rows < LEAST_ROWS or share.min() < 0 or share.max() > 1:
+    if rows < FEW_ROWS or not are_shares(share):
         return
     inner = share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE]
     sides = row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE))
@@ -498,14 +475,10 @@ def labels_in_order(run: Run) -> Facts:
 
     Of batches that are drawn at random, one tells nothing of the next (the test of Wald and Wolfowitz).
     """
-    for name, series in run.series.items() if run.kind not in NOT_BY_LOSS and run.step_name != "epoch" else ():
-        words, level = set(pieces_of(name)), series.finite
-        if (
-            not words & _LABELS
-            or not words & _LEVELS
-            or words - _LABELS - _LEVELS - _PLACES
-            or len(level) < 2 * LEVEL_WINDOW_RECORDS
-        ):
+    if run.kind in NOT_BY_LOSS or run.step_name == "epoch":
+        return
+    for level in called(run, _LABELS, _LEVELS, least=2 * LEVEL_WINDOW_RECORDS, any_quantity=True):
+        if not set(pieces_of(level.logged_as or level.name)) <= _LABELS | _LEVELS | _PLACES:
             continue
         middle = level.value.mean()
         above = level.value > middle
@@ -519,7 +492,7 @@ def labels_in_order(run: Run) -> Facts:
             continue
         yield derived_fact(
             "labels_in_order",
-            f"{named(series)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
+            f"{named(level)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
             f"{stretches} stretches of its {len(level)} records. Of batches that are drawn at random there are "
             f"about {figure(expected)}: labels come in an order.",
             {"stretches": stretches, "expected": expected},
@@ -527,18 +500,18 @@ def labels_in_order(run: Run) -> Facts:
 
 
 def _least_rows(share: Floats) -> float:
-    """Return how many rows shares are of at least, up to `LEAST_ROWS`: quarters may be of four."""
+    """Return how many rows shares are of at least, up to `FEW_ROWS`: quarters may be of four."""
     gaps = np.diff(distinct(share))
-    return min(float(LEAST_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
+    return min(float(FEW_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
 
 
 MIN_WORSE_LEVEL_RATIO = 1.5
 """Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
 MAX_RETURNED_LEVEL_RATIO = 1.1
-"""Times its level before to which an evaluation comes back at most. Chosen: noise of a fixed set has less."""
-MAX_STEADY_RATE_RATIO = 1.1
-"""Times the lowest learning rate around a step that the highest is, at most, where it stands. Chosen: a schedule moves
-by less from one record to the next."""
+"""Times its level before to which an evaluation comes at most where it does not rise. Chosen: noise has less."""
+MAX_STEADY_RATIO = 1.1
+"""Times by which a learning rate, or what is as calm, moves at most from record to record. Chosen: schedules and long
+averages move by less."""
 LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
 
@@ -554,28 +527,22 @@ def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
         worst = 1 + int(np.argmax(evaluation.value[1:-1]))
         last = int(np.argmin(evaluation.value[:worst]))
-        before, high = evaluation.value[[last, worst]].tolist()
+        (before, high), (start, end) = evaluation.value[[last, worst]].tolist(), evaluation.step[[last, worst]].tolist()
         after = evaluation.value[worst + 1 :].min()
-        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
-        earlier = loss.where(loss.step <= evaluation.step[last]).value[-LEVEL_WINDOW_RECORDS:]
-        if (
-            not between.any()
-            or between.all()
-            or not len(earlier)
-            or not 0 < after <= MAX_RETURNED_LEVEL_RATIO * before
-            or high < MIN_WORSE_LEVEL_RATIO * before
-        ):
+        comes_back = 0 < after <= MAX_RETURNED_LEVEL_RATIO * before and high >= MIN_WORSE_LEVEL_RATIO * before
+        between = (loss.step > start) & (loss.step <= end)
+        earlier = loss.where(loss.step <= start).value[-LEVEL_WINDOW_RECORDS:]
+        if not comes_back or not between.any() or between.all() or not len(earlier):
             continue
-        at = np.flatnonzero(between)
-        highest = int(at[int(np.argmax(loss.value[at]))])
+        highest = int(np.argmax(np.where(between, loss.value, -math.inf)))
         usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
         least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), usual.max())
         if loss.value[highest] < max(least, median(earlier)) or _rate_rises(run, loss.step[highest]):
             continue
         yield derived_fact(
             "worse_for_a_stretch",
-            f"{named(evaluation)} is {figure(before)} at {figure(evaluation.step[last])}, {figure(high)} at "
-            f"{figure(evaluation.step[worst])} and {figure(after)} again later. {named(loss)} goes from about "
+            f"{named(evaluation)} is {figure(before)} at {figure(start)}, {figure(high)} at "
+            f"{figure(end)} and {figure(after)} again later. {named(loss)} goes from about "
             f"{figure(median(earlier))} to {figure(loss.value[highest])} at {run.place(loss.step[highest])}. Rows "
             "that contradict the others do that, or an update that is far too large.",
             {"before": before, "worst": high, "after": after},
@@ -585,11 +552,10 @@ def worse_for_a_stretch(run: Run, loss: Series) -> Facts:
 
 def _rate_rises(run: Run, step: float) -> bool:
     """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
-    if "learning_rate" not in run:
+    if (rate := logged(run, "learning_rate")) is None:
         return False
-    rate = run["learning_rate"].finite
     lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
-    return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATE_RATIO * float(lately[0])
+    return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATIO * float(lately[0])
 
 
 # What grows all the way: by the same amount at each step, or ever more slowly.
@@ -619,32 +585,21 @@ def growing(run: Run, loss: Series) -> Facts:
     Where the loss scatters far more from record to record than the norm, the norm is not of the rows of each record
     alone. Then it may grow less, and the loss may rise: sums of gradients are steps that are too long.
     """
-    began, ends = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:])
-    for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
-        if series.role is None or not series.role.is_whole:
-            continue
-        ordered = monotone(sample(series.value))
-        tenth = max(LEAST_PAIRS, len(series) // 10)
-        first, last = median(series.value[:tenth]), median(series.value[-tenth:])
-        scatter, of_loss = _scatters(series), _scatters(loss)
+    began, ends, of_loss = loss.value[:LEAST_PAIRS].max(), median(loss.value[-LEAST_PAIRS:]), _scatters(loss)
+    for series in whole_columns(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
+        ordered, scatter, (first, last) = monotone(sample(series.value)), _scatters(series), ends_of(series)
         adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
         grows = last >= (SUM_GROWS if adds_up else MIN_GROWTH_RATIO) * first > 0
         if ordered < MIN_STEP_CORRELATION or not grows or (ends > began and not adds_up):
             continue
-        line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
-        explained = 1 - float(np.var(series.value - line) / np.var(series.value))
-        how = "in a straight line" if explained >= MIN_LINE_VARIANCE_SHARE else "nearly without a break"
-        alike = (
-            f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
-            if adds_up
-            else ""
-        )
+        how = "in a straight line" if _in_a_line(series.step, series.value) else "nearly without a break"
+        alike = f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
         yield derived_fact(
             "norm_adds_up" if adds_up else "norm_grows",
-            f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
-            f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
-            f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
-            " from step to step grows.",
+            f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth_of(series)} "
+            f"records, rank correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to "
+            f"{figure(ends)}.{alike if adds_up else ''} The gradient of fresh rows keeps its size or shrinks as the "
+            "loss falls; a sum that is carried from step to step grows.",
             {"from": first, "to": last, "order": ordered},
         )
 
@@ -660,29 +615,28 @@ _ADDS_UP = frozenset(
 
 def column_runs_off(run: Run) -> Facts:
     """Yield a column of no known quantity that grows a thousandfold and stays there: no count, and no straight line."""
-    for name, series in run.series.items():
-        column = series.finite
+    for column in called(run, but=_ADDS_UP, least=MIN_RECORDS_FOR_LEVEL):
         value = np.abs(column.value)
-        if series.role is not None or len(value) < MIN_RECORDS_FOR_LEVEL or _ADDS_UP & set(pieces_of(name)):
+        far = RUNS_OFF_TIMES * max(float(value[0]), 1.0)
+        if last_third(value).min() < far or not (column.value % 1 != 0).any() or _in_a_line(column.step, value):
             continue
-        first, last = float(value[0]), tail(column)
-        if np.abs(last).min() < RUNS_OFF_TIMES * max(first, 1.0) or not (column.value % 1 != 0).any():
-            continue
-        line = np.polyval(np.polyfit(column.step, value, 1), column.step)
-        if 1 - float(np.var(value - line) / np.var(value)) >= MIN_LINE_VARIANCE_SHARE:
-            continue
-        jumps = np.flatnonzero(value >= RUNS_OFF_TIMES * max(first, 1.0))
+        at = int(np.argmax(value >= far))
         yield derived_fact(
             "column_runs_off",
-            f"{named(series)} is {figure(column.value[0])} in its first record, {figure(column.value[jumps[0]])} at "
-            f"{run.place(column.step[jumps[0]])} and {figure(column.value[-1])} at the end. What is measured keeps "
+            f"{named(column)} is {figure(column.value[0])} in its first record, {figure(column.value[at])} at "
+            f"{run.place(column.step[at])} and {figure(column.value[-1])} at the end. What is measured keeps "
             "its size within a few times, unless something runs away.",
             {"first": column.value[0], "last": column.value[-1]},
-            at=column.step[jumps[0]],
+            at=column.step[at],
         )
 
 
-_OF_GRADIENTS = frozenset({"g", "grad", "grads", "gradient", "gradients", "∇"})
+def _in_a_line(step: Floats, value: Floats) -> bool:
+    """Say whether a curve goes in a straight line."""
+    line = np.polyval(np.polyfit(step, value, 1), step)
+    return bool(1 - np.var(value - line) / np.var(value) >= MIN_LINE_VARIANCE_SHARE)
+
+
 _COSINES = frozenset({"cos", "cosine", "cossim", "similarity", "corr", "alignment"})
 _BEFORE = frozenset({"prev", "previous", "last", "successive", "consecutive", "lag", "lag1", "before", "adjacent"})
 _OF_AVERAGES = frozenset({"m", "mom", "momentum", "buf", "buffer", "ema", "avg", "mean", "update", "updates", "full"})
@@ -699,11 +653,9 @@ def gradients_alike(run: Run, loss: Series) -> Facts:
     """
     if run.step_name == "epoch" or _scatters(loss) <= ROWS_DIFFER:
         return
-    for name, series in run.series.items():
-        words = set(pieces_of(series.logged_as or name))
-        is_named = words & _OF_GRADIENTS and words & _COSINES and words & _BEFORE and not words & _OF_AVERAGES
-        angle = series.finite
-        if not is_named or len(angle) < MIN_RECORDS_FOR_LEVEL or median(angle.value) < ALIKE_GRADIENTS:
+    words = (GRADIENT_WORDS, _COSINES, _BEFORE)
+    for angle in called(run, *words, but=_OF_AVERAGES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        if median(angle.value) < ALIKE_GRADIENTS:
             continue
         yield derived_fact(
             "gradients_alike",
@@ -726,24 +678,20 @@ MOST_OF_RECORDS = 0.8
 @given_loss(MIN_RECORDS_FOR_LEVEL)
 def events_at_one_rank(run: Run, loss: Series) -> Facts:
     """Yield that all events that name a rank, and stand between the records, are at the same of many."""
-    lists: dict[str, int] = {}
-    for name in run.series:
-        head, _, place = name.rpartition("/")
-        if head and place.isdecimal():
-            lists[head] = lists.get(head, 0) + 1
-    ranks = int(run.setting("world_size") or max(lists.values(), default=0))
+    heads = Counter(
+        head for head, _, place in (name.rpartition("/") for name in run.series) if head and place.isdecimal()
+    )
+    ranks = int(run.setting("world_size") or max(heads.values(), default=0))
     for name, series in run.series.items() if ranks >= LEAST_EVENTS - 1 else ():
         at, words = series.finite, pieces_of(name)
-        rank = at.value[0] if len(at) else 0.0
-        is_event = words and _PLACES_OF_EVENTS.issuperset(words) and len(at) >= LEAST_EVENTS
-        if not is_event or np.ptp(at.value) or rank % 1 or not 0 < rank < ranks:
+        if not words or not _PLACES_OF_EVENTS.issuperset(words) or len(at) < LEAST_EVENTS:
             continue
-        if np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
+        rank = at.value[0]
+        is_a_rank = not np.ptp(at.value) and not rank % 1 and 0 < rank < ranks
+        if not is_a_rank or np.isin(at.step, loss.step).mean() > MOST_OF_RECORDS:
             continue
-        beyond = [
-            other for other in columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
-            if np.array_equal(other.step, at.step)
-        ]  # fmt: skip
+        others = columns_of(run, Quantity.GRADIENT_NORM, Quantity.LOSS)
+        beyond = [other for other in others if np.array_equal(other.step, at.step)]
         shown = f", with {named(beyond[0])} of {from_to(beyond[0].value)}" if beyond else ""
         yield derived_fact(
             "events_at_one_rank",
@@ -771,25 +719,19 @@ def input_far_off(run: Run) -> Facts:
         series.finite for name, series in run.series.items()
         if len(series.finite) >= MIN_RECORDS_FOR_LEVEL and not set(pieces_of(name)) & _OF_INPUTS
     ]  # fmt: skip
-    for name, series in run.series.items():
-        words, extreme = set(pieces_of(series.logged_as or name)), series.finite
-        if not words & _OF_INPUTS or not words & _EXTREMES or len(extreme) < MIN_RECORDS_FOR_LEVEL:
-            continue
+    for extreme in called(run, _OF_INPUTS, _EXTREMES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
         size = np.abs(extreme.value)
         at = int(np.argmax(size))
-        others = np.delete(size, at)
-        if others.min() <= 0 or size[at] < TIMES_ALL_OTHERS * others.max():
+        step, others = extreme.step[at], np.delete(size, at)
+        moved = next((result for result in results if _is_extreme_at(result, step)), None)
+        if others.min() <= 0 or size[at] < TIMES_ALL_OTHERS * others.max() or moved is None:
             continue
-        step = extreme.step[at]
-        moved = [result for result in results if _is_extreme_at(result, step)]
-        if not moved:
-            continue
-        result = moved[0].value[moved[0].step == step]
+        result = moved.value[moved.step == step]
         yield derived_fact(
             "input_far_off",
             f"{named(extreme)} is {figure(size[at])} at {run.place(step)} and {figure(others.max())} "
-            f"at the most in all other {len(others)} records; {named(moved[0])} is {figure(result[0])} "
-            f"there, and about {figure(median(moved[0].value))} else. Rows of that record are unlike all others.",
+            f"at the most in all other {len(others)} records; {named(moved)} is {figure(result[0])} "
+            f"there, and about {figure(median(moved.value))} else. Rows of that record are unlike all others.",
             {"size": size[at], "others": others.max()},
             at=step,
         )
@@ -809,8 +751,6 @@ LEAST_OF_A_PASS = 4
 """Records of a pass that show how a norm goes in it. Chosen: as usual."""
 RISES_IN_A_PASS = 0.28
 """Logarithm of the times by which a norm rises within a pass. Chosen: that of healthy runs rises by less."""
-NEARLY_ALL_PASSES = 0.9
-"""Share of the passes in which it rises. Chosen: noise rises in a half."""
 STAYS_IN_A_PASS = 0.1
 """Logarithm of the times by which the loss rises and the rate changes within a pass at most. Chosen: by hand."""
 
@@ -824,11 +764,11 @@ def norm_rises_in_each_pass(run: Run, loss: Series) -> Facts:
     norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=LEAST_PASSES * LEAST_OF_A_PASS)
     if norm is None or run.step_name != "step" or not positive(norm.value) or not positive(loss.value):
         return
-    rises = _rises_in_passes(run, norm)
-    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL_PASSES:
+    rises, rate = _rises_in_passes(run, norm), logged(run, "learning_rate")
+    if len(rises) < LEAST_PASSES or median(rises) < RISES_IN_A_PASS or (rises > 0).mean() < NEARLY_ALL:
         return
-    rate = logged(run, "learning_rate")
-    is_scheduled = rate is not None and positive(rate.value) and _moves_in_passes(run, rate) > STAYS_IN_A_PASS
+    of_rate = _rises_in_passes(run, rate) if rate is not None and positive(rate.value) else np.zeros(0)
+    is_scheduled = len(of_rate) > 0 and median(np.abs(of_rate)) > STAYS_IN_A_PASS
     if is_scheduled or median(_rises_in_passes(run, loss)) > STAYS_IN_A_PASS:
         return
     yield derived_fact(
@@ -840,11 +780,6 @@ def norm_rises_in_each_pass(run: Run, loss: Series) -> Facts:
         {"times": math.exp(median(rises)), "passes": len(rises)},
         at=norm.step[0],
     )
-
-
-def _moves_in_passes(run: Run, series: Series) -> float:
-    moves = _rises_in_passes(run, series)
-    return median(np.abs(moves)) if len(moves) else 0.0
 
 
 def _rises_in_passes(run: Run, series: Series) -> Floats:
@@ -877,35 +812,25 @@ def norm_rises_with_batch(run: Run) -> Facts:
     A mean over more rows has as large a gradient, or a smaller one. Where no column counts the rows, rises
     at once by one factor are enough, if the loss does not move there.
     """
-    norms = _gradient_norms(run)
-    if not norms or "loss_scale" in run or run.kind in POLICIES:
-        return
+    norms = [] if "loss_scale" in run or run.kind in POLICIES else _gradient_norms(run)
     for series, norm in product(run.series.values(), norms):
-        column = series.finite
-        is_size = series.role is not None and series.role.quantity is Quantity.BATCH_SIZE
+        column, is_size = series.finite, series.quantity is Quantity.BATCH_SIZE
         if (not is_size and _OF_MICRO_BATCHES.isdisjoint(pieces_of(series.name))) or not positive(column.value):
             continue
         at = 1 + np.flatnonzero(np.diff(column.value) > 0)
-        jumps = [_at_a_stage(norm, column, int(place)) for place in at[:MOST_STAGES]]
-        if (
-            not jumps
-            or len(at) >= MOST_STAGES
-            or any(jump is None or jump[1] < OF_A_SUM * math.sqrt(jump[2]) * jump[0] for jump in jumps)
-        ):
+        jumps = [_at_a_stage(norm, column, int(place)) for place in at.tolist()] if len(at) < MOST_STAGES else []
+        if not jumps or any(jump is None or jump[1] < OF_A_SUM * math.sqrt(jump[2]) * jump[0] for jump in jumps):
             continue
-        shown = [(figure(jump[0]), figure(jump[1])) for jump in jumps if jump is not None]
+        shown = [f"{figure(jump[0])} to {figure(jump[1])}" for jump in jumps if jump is not None]
         yield derived_fact(
             "norm_rises_with_batch",
-            f"{named(norm)} goes from about "
-            f"{', and from '.join(f'{low} to {high}' for low, high in shown)} where {named(column)} steps up, at "
+            f"{named(norm)} goes from about {', and from '.join(shown)} where {named(column)} steps up, at "
             f"{run.step_name}s {', '.join(map(figure, column.step[at].tolist()))} ({from_to(column.value)}). The "
             "mean over more rows has a gradient as large or smaller; a sum grows with them.",
             {"stages": len(at)},
             at=column.step[at[0]],
         )
-        return
-    for norm in norms:
-        levels = _levels_of(run, norm)
+    for norm, levels in ((norm, _levels_of(run, norm)) for norm in norms):
         if len(levels) > LEAST_STAGES_UNNAMED:
             yield derived_fact(
                 "norm_rises_by_steps",
@@ -916,30 +841,22 @@ def norm_rises_with_batch(run: Run) -> Facts:
                 {"stages": len(levels) - 1},
                 at=levels[1][0],
             )
-            return
-
-
-_OF_A_GRADIENT = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm", "slope"})
 
 
 def _gradient_norms(run: Run) -> list[Series]:
     """Return norms of gradients by their names, and columns that are the same as one of these for some time."""
     columns = [series.finite for series in run.series.values() if len(series.finite) >= 2 * RECORDS_AT_A_STAGE]
     columns = [series for series in columns if positive(series.value)]
-    of_gradient = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM)
     norms = [
         series for series in columns
-        if (series.role is None or series.role.quantity in of_gradient)
-        and ((series.role is not None and series.role.quantity is Quantity.GRADIENT_NORM)
-             or not _OF_A_GRADIENT.isdisjoint(pieces_of(series.logged_as or series.name)))
-    ]  # fmt: skip
-    twins = [
-        series for series in columns
-        if series.role is None and any(
-            np.array_equal(series.value[:RECORDS_AT_A_STAGE], norm.value[:RECORDS_AT_A_STAGE]) for norm in norms
+        if series.quantity is Quantity.GRADIENT_NORM or (
+            series.quantity in (None, Quantity.UPDATE_NORM)
+            and not GRADIENT_WORDS.isdisjoint(pieces_of(series.logged_as or series.name))
         )
     ]  # fmt: skip
-    return norms + [series for series in twins if series not in norms]
+    starts = {tuple(norm.value[:RECORDS_AT_A_STAGE].tolist()) for norm in norms}
+    twins = [series for series in columns if tuple(series.value[:RECORDS_AT_A_STAGE].tolist()) in starts]
+    return norms + [series for series in twins if series.role is None and series not in norms]
 
 
 RISES_AT_ONCE = 1.4
@@ -954,30 +871,30 @@ LOSS_STAYS = 0.15
 
 def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
     """Return where each level of a norm begins that goes up by steps, and the level; none of another curve."""
-    size, logs = RECORDS_AT_A_STAGE, np.log(norm.value)
+    size, logs, rise = RECORDS_AT_A_STAGE, np.log(norm.value), math.log(RISES_AT_ONCE)
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
     if loss is None or not positive(loss.value):
         return []
     sides = {at: (logs[at - size : at], logs[at : at + size]) for at in range(size, len(logs) - size + 1)}
-    rises = [at for at, (low, high) in sides.items() if high.min() - low.max() >= math.log(RISES_AT_ONCE) / 2]
-    rises = [at for at in rises if median(sides[at][1]) - median(sides[at][0]) >= math.log(RISES_AT_ONCE)]
-    falls = [at for at, (low, high) in sides.items() if low.min() > high.max() + math.log(RISES_AT_ONCE)]
-    stages = np.split(logs, rises)
-    if len(rises) < LEAST_STAGES_UNNAMED or len(rises) >= MOST_STAGES or falls or min(map(len, stages)) < size:
+    factors = {
+        at: median(high) - median(low) for at, (low, high) in sides.items() if high.min() - low.max() >= rise / 2
+    }
+    factors = {at: factor for at, factor in factors.items() if factor >= rise}
+    falls = any(low.min() > high.max() + rise for low, high in sides.values())
+    stages = np.split(logs, list(factors))
+    if not LEAST_STAGES_UNNAMED <= len(factors) < MOST_STAGES or falls or min(map(len, stages)) < size:
         return []
-    factors = np.array([median(sides[at][1]) - median(sides[at][0]) for at in rises])
     drifts = [median(stage[-(len(stage) // 2) :]) - median(stage[: len(stage) // 2]) for stage in stages[1:]]
-    places = [int(np.searchsorted(loss.step, norm.step[at])) for at in rises]
+    places = [int(np.searchsorted(loss.step, norm.step[at])) for at in factors]
     moves = [
         abs(float(np.log(loss.value[place : place + 2]).mean() - np.log(loss.value[:place][-2:]).mean()))
         for place in places if 0 < place < len(loss)
     ]  # fmt: skip
-    if factors.min() < OF_ONE_FACTOR * factors.max() or max(drifts) > FLAT_SHARE * factors.max():
+    most = max(factors.values())
+    is_even = min(factors.values()) >= OF_ONE_FACTOR * most and max(drifts) <= FLAT_SHARE * most
+    if not is_even or len(moves) < len(factors) or max(moves) > LOSS_STAYS:
         return []
-    if len(moves) < len(rises) or max(moves) > LOSS_STAYS:
-        return []
-    begins = [0, *rises]
-    return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip(begins, stages, strict=True)]
+    return [(float(norm.step[at]), math.exp(median(stage))) for at, stage in zip((0, *factors), stages, strict=True)]
 
 
 def _at_a_stage(norm: Series, column: Series, place: int) -> tuple[float, float, float] | None:
@@ -1022,25 +939,24 @@ def time_grows(run: Run) -> Facts:
     """
     times = {name: series.finite for name, series in run.series.items() if _is_of_a_step(name, series)}
     least = LEAST_TIME_RECORDS_AT_A_PACE if _has_pace(run, times) else LEAST_TIME_RECORDS
-    for name in list(times):
-        if len(times[name]) < least or member_of_rank(name.removeprefix("mean "), 0) in run.series:
-            del times[name]  # one rank that is slow makes the mean of all grow
+    times = {
+        name: time for name, time in times.items()
+        if len(time) >= least and member_of_rank(name.removeprefix("mean "), 0) not in run.series
+    }  # fmt: skip
+    # One rank that is slow makes the mean of all grow.
     courses = {name: _block_medians(series.value) for name, series in times.items()}
     seconds = {name: _seconds_of(times[name]) * course for name, course in courses.items()}
     grown = [name for name, course in courses.items() if _grows(course)]
     if run.kind in POLICIES or not grown or _amounts_grow(run):
         return
     name = max(grown, key=lambda each: float(seconds[each][-1]))
-    added = float(seconds[name][-1] - seconds[name][0])
-    falls = np.mean(np.diff(times[name].value) < 0)
     others = [other for other in courses if other not in grown]
     least_falls = 0.0 if least < LEAST_TIME_RECORDS else MIN_FALLS_SHARE if others else LEAST_FALLS_ALONE
-    if added < MIN_SHARE_OF_TIME * sum(float(course[-1]) for course in seconds.values()) or falls < least_falls:
+    is_much = seconds[name][-1] - seconds[name][0] >= MIN_SHARE_OF_TIME * sum(course[-1] for course in seconds.values())
+    if not is_much or np.mean(np.diff(times[name].value) < 0) < least_falls:
         return
-    shown = ""
-    if others:
-        steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)))
-        shown = f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
+    steady = min(others, key=lambda other: float(courses[other][-1] / max(courses[other][0], 1e-12)), default=None)
+    shown = "" if steady is None else f", while {named(times[steady])} goes from {_first_to_last(courses[steady])}"
     yield derived_fact(
         "time_grows",
         f"{named(times[name])} grows all the way from {_first_to_last(courses[name])} (medians of tenths of the "
@@ -1053,15 +969,12 @@ def time_grows(run: Run) -> Facts:
 def _has_pace(run: Run, times: Mapping[str, Series]) -> bool:
     """Say whether some times of a step add up to what a pace is one over: so none of them is a clock."""
     columns = [column for column in times.values() if len(column) >= LEAST_TIME_RECORDS_AT_A_PACE]
-    if len(columns) < LEAST_PAIRS:
-        return False
-    for pace in (series.finite for name, series in run.series.items() if _PACE_NAME.search(series.logged_as or name)):
-        if not positive(pace.value) or not all(np.array_equal(pace.step, part.step) for part in columns):
-            continue
-        whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
-        apart = np.log(pace.value * whole)
-        if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and np.std(apart) < SAME_WORK:
-            return True
+    paces = [series.finite for name, series in run.series.items() if _PACE_NAME.search(series.logged_as or name)]
+    for pace in paces if len(columns) >= LEAST_PAIRS else ():
+        if positive(pace.value) and all(np.array_equal(pace.step, part.step) for part in columns):
+            whole = np.sum([part.value * _seconds_of(part) for part in columns], axis=0)
+            if np.ptp(np.log(whole)) > math.log(SUM_GROWS) and np.std(np.log(pace.value * whole)) < SAME_WORK:
+                return True
     return False
 
 
@@ -1077,16 +990,13 @@ def _seconds_of(time: Series) -> float:
 
 def _is_of_a_step(name: str, series: Series) -> bool:
     """Say whether a column is what each step, or a part of it, takes."""
-    words = set(pieces_of(series.logged_as or name))
-    if (
-        not words.isdisjoint(_OF_NO_STEP)
-        or _PACE_NAME.search(series.logged_as or name)
-        or is_of_ranks(re.sub(r"\d", "", name))
-    ):
+    called_as = series.logged_as or name
+    words = set(pieces_of(called_as))
+    if words & _OF_NO_STEP or _PACE_NAME.search(called_as) or is_of_ranks(re.sub(r"\d", "", name)):
         return False
-    if series.role is not None:
-        return series.role.quantity.is_duration and series.role.quantity not in (*CLOCKS, *_LONG_TIMES)
-    return not words.isdisjoint(_TIME_UNITS)
+    if series.role is None:
+        return not words.isdisjoint(_TIME_UNITS)
+    return series.role.quantity.is_duration and series.quantity not in (*CLOCKS, *_LONG_TIMES)
 
 
 def _block_medians(values: Floats) -> Floats:
@@ -1101,8 +1011,8 @@ def _grows(course: Floats) -> bool:
 
 def _amounts_grow(run: Run) -> bool:
     """Say whether a column of an amount grows over the run: of tokens, of rows, of a length."""
-    amounts = (series.finite for name, series in run.series.items() if not _AMOUNT_WORDS.isdisjoint(pieces_of(name)))
-    courses = (_block_medians(series.value) for series in amounts if len(series) >= TIME_BLOCKS)
+    amounts = called(run, _AMOUNT_WORDS, least=TIME_BLOCKS, any_quantity=True)
+    courses = (_block_medians(series.value) for series in amounts)
     return any(course[-1] > SUM_GROWS * course[0] and monotone(course) >= MIN_STEP_CORRELATION for course in courses)
 
 
@@ -1118,8 +1028,6 @@ LEAST_BEFORE_NAN = 5
 """Finite norms before the first that is not finite. Chosen: three that rise, and a level before them."""
 RISING_RECORDS = 4
 """Last finite norms, each above the one before. Chosen: noise does so once in twenty-four times."""
-TIMES_ITS_LEVEL = 3.0
-"""Times its level before that the last finite norm is. Chosen: noise of small batches is less."""
 LAST_TIMES = 1.5
 """Times the norm before it that the last finite norm is. Chosen: it grows ever faster."""
 
@@ -1130,19 +1038,17 @@ def norm_runs_away(run: Run, loss: Series) -> Facts:
 
     Not this where the loss is above its start by then, which a learning rate that is too high brings about as well.
     """
-    if run.facts.clip != math.inf:
-        return
-    for series in run.series.values():
-        if series.role is None or series.role.quantity is not Quantity.GRADIENT_NORM or series.role.part:
-            continue
+    norms = [series for series in run.series.values() if series.quantity is Quantity.GRADIENT_NORM]
+    for series in norms if run.facts.clip == math.inf else ():
         lost = np.flatnonzero(~np.isfinite(series.value))
         before = series.value[: int(lost[0])] if len(lost) else np.empty(0)
-        if len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
+        is_of_part = series.role is None or series.role.part
+        if is_of_part or len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
             continue
         last, level = before[-RISING_RECORDS:], median(before[: -RISING_RECORDS + 1])
         there = series.step[int(lost[0])]
         losses = loss.value[loss.step < there]
-        rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(TIMES_ITS_LEVEL * level, LAST_TIMES * last[-2])
+        rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(LEAST_JUMP * level, LAST_TIMES * last[-2])
         if not rises or not len(losses) or losses[-1] > losses[0]:
             continue
         yield derived_fact(
@@ -1168,22 +1074,18 @@ def norm_huge_at_start(run: Run, loss: Series) -> Facts:
     Not this where a loss scale multiplies gradients.
     """
     norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    if norm is None or norm.step[0] != loss.step[0]:
-        return
-    if run.facts.precision == "fp16" or "loss_scale" in run:
-        return
-    step, first, began = norm.step[0], norm.value[0], loss.value[0]
+    step, first, began = loss.step[0], 0.0 if norm is None else norm.value[0], loss.value[0]
+    is_scaled = run.facts.precision == "fp16" or "loss_scale" in run
     is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
-    if not is_huge or is_past_start(run, step):
-        return
-    yield derived_fact(
-        "norm_huge_at_start",
-        f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
-        "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
-        "the layers or the time steps.",
-        {"norm": first, "loss": began},
-        at=step,
-    )
+    if norm is not None and is_huge and norm.step[0] == step and not is_scaled and not is_past_start(run, step):
+        yield derived_fact(
+            "norm_huge_at_start",
+            f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
+            "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
+            "the layers or the time steps.",
+            {"norm": first, "loss": began},
+            at=step,
+        )
 
 
 MIN_BACKWARD_GROWTH = 30.0
@@ -1203,12 +1105,10 @@ def norm_grows_backwards(run: Run, loss: Series) -> Facts:
     """
     layers = layers_of(parts_of(run, LEAST_PAIRS))
     norms = np.array([layer.level for layer in layers])
-    if len(layers) < LEAST_PAIRS or median(tail(loss)) < NOT_LEARNT * loss.value[0]:
+    if len(layers) < LEAST_PAIRS or last_level(loss) < NOT_LEARNT * loss.value[0] or is_past_start(run, loss.step[0]):
         return
     grows = norms[0] >= MIN_BACKWARD_GROWTH * norms[-1] and norms[1] >= MIN_GROWTH_BETWEEN * norms[-1]
-    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or is_past_start(run, loss.step[0]):
-        return
-    if any(norm_huge_at_start(run)):
+    if not grows or monotone(norms) > -MIN_DEPTH_CORRELATION or any(norm_huge_at_start(run)):
         return
     yield derived_fact(
         "norm_grows_backwards",
@@ -1230,7 +1130,7 @@ RECORDS_AFTER_EVENT = 4
 MIN_PARTING_ERRORS = 5.0
 """Standard errors by which those records part. Chosen."""
 LEAST_MOVE = 0.1
-"""Share of the level by which those records part. Chosen."""
+"""Share of a level by which records part from it, and within which they are alike. Chosen: other rows make less."""
 MOST_RESUMES = 2
 """Resumes that are stated. Chosen: the first one is the purest."""
 SHOWN_AFTER = 3
@@ -1260,26 +1160,23 @@ def around_resumes(run: Run) -> Facts:
         off_course = [quantity for quantity, pair in sides.items() if _leaves_course(quantity, *pair)]
         first = sorted(sides, key=lambda quantity: quantity not in off_course)
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
-        moved = [named(sides[quantity][0]) for quantity in off_course]
-        off = f" Off course: {', '.join(moved)}." if moved else ""
-        above = {quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM)
-                 if quantity in sides and _is_above(*sides[quantity])}  # fmt: skip
+        off = f" Off course: {', '.join(named(sides[quantity][0]) for quantity in off_course)}." if off_course else ""
+        curves = [quantity for quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) if quantity in sides]
+        # Rows that were seen before would let a loss fall below its last values.
+        highest = {quantity: sides[quantity][0].value[-RECORDS_BEFORE_EVENT:].max() for quantity in curves}
+        above = {quantity for quantity in curves if sides[quantity][1].value[0] > highest[quantity]}
         rises = Quantity.LOSS in above and not above.isdisjoint(off_course)
         yield derived_fact(
-            "rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
+            "rises_at_resume" if rises else "moves_at_resume" if off else "around_resume",
             f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "
             f"{'; '.join(lines)}.{off} A whole state goes on where it was.",
-            {"moved": len(moved)},
+            {"moved": len(off_course)},
             at=step,
         )
-        if not moved:
+        if not off:
             return
 
 
-ALIKE_START = 0.1
-"""Share by which a value after a resume differs from the one with which the run began. Chosen: for other rows."""
-MOST_CALM = 1.1
-"""Times by which a column changes from record to record before the resume. Chosen: long averages hardly move."""
 LEAST_APART = 2.0
 """Times by which it is off that level after the resume. Chosen: noise of what is so calm has far less."""
 _BEGINS_WITH_PROCESS = frozenset({
@@ -1302,41 +1199,36 @@ def begins_anew_at_resume(run: Run) -> Facts:
             continue
         first, new = run[before.name].finite.value[:LEAST_PAIRS], after.value[:LEAST_PAIRS]
         old = before.value[-RECORDS_BEFORE_EVENT:]
-        if not positive(first) or not positive(new) or not (first % 1).any():
+        if not positive(first) or not positive(new) or not (first % 1).any() or abs(monotone(first)) < 1:
             continue
-        apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= ALIKE_START
-        if apart < math.log(LEAST_APART) or not as_first or abs(monotone(first)) < 1:
-            continue
-        yield derived_fact(
-            "begins_anew_at_resume",
-            f"{named(before)} is {from_to(old)} in the {len(old)} records before the resume at {run.place(step)}, and "
-            f"{', '.join(map(figure, new.tolist()))} in the first after it: as in the first of the run, "
-            f"{', '.join(map(figure, first.tolist()))}. What is restored goes on where it was; averages that an "
-            "optimizer begins anew do this.",
-            {"before": old[-1], "after": new[0], "first": first[0]},
-            at=step,
-        )
+        apart, as_first = np.abs(np.log(new[0] / old)).min(), np.abs(new / first - 1).max() <= LEAST_MOVE
+        if apart >= math.log(LEAST_APART) and as_first:
+            yield derived_fact(
+                "begins_anew_at_resume",
+                f"{named(before)} is {from_to(old)} in the {len(old)} records before the resume at {run.place(step)}, "
+                f"and {', '.join(map(figure, new.tolist()))} in the first after it: as in the first of the run, "
+                f"{', '.join(map(figure, first.tolist()))}. What is restored goes on where it was; averages that an "
+                "optimizer begins anew do this.",
+                {"before": old[-1], "after": new[0], "first": first[0]},
+                at=step,
+            )
 
 
 def _calm_before_resumes(run: Run, steps: Sequence[float]) -> Iterator[tuple[Series, Series, float]]:
     """Yield columns that no name tells and that hardly move before a resume, before it and after it, with its step."""
-    for series in run.series.values() if run.kind not in POLICIES else ():
-        for step in steps[:MOST_RESUMES] if series.role is None else ():
-            before, after = _around(run, series.finite, step) or (None, None)
-            old = np.zeros(0) if before is None else before.value[-RECORDS_BEFORE_EVENT:]
-            if before is None or after is None or not positive(old):
-                continue
-            if float(np.abs(np.diff(np.log(old))).max()) <= math.log(MOST_CALM):
-                yield before, after, step
+    unread = (series for series in run.series.values() if series.role is None and run.kind not in POLICIES)
+    for series, step in product(unread, steps[:MOST_RESUMES]):
+        if (sides := _around(run, series.finite, step)) is None:
+            continue
+        old = sides[0].value[-RECORDS_BEFORE_EVENT:]
+        if positive(old) and float(np.abs(np.diff(np.log(old))).max()) <= math.log(MAX_STEADY_RATIO):
+            yield *sides, step
 
 
 def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]], step: float) -> Facts:
     """Yield that updates are far longer, or shorter, right after a resume than before, by their learning rate."""
     rates = sides.get(Quantity.LEARNING_RATE)
-    for quantity in _UPDATES:
-        if quantity not in sides:
-            continue
-        before, after = sides[quantity]
+    for before, after in (sides[quantity] for quantity in _UPDATES if quantity in sides):
         old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
         if rates is not None:
             old = old / np.interp(before.step[-RECORDS_BEFORE_EVENT:], rates[0].step, rates[0].value)
@@ -1344,7 +1236,7 @@ def _updates_at_resume(run: Run, sides: Mapping[Quantity, tuple[Series, Series]]
         times, later = float(new[0]) / median(old), median(new[1:]) / median(old)
         is_longer = float(new[0]) >= MIN_UPDATE_JUMP_RATIO * old.max() and later < times
         is_shorter = float(new[0]) <= old.min() / MIN_UPDATE_JUMP_RATIO and later > times
-        if len(new) < LEAST_PAIRS or len(old) < LEAST_PAIRS or (not is_longer and not is_shorter):
+        if min(len(new), len(old)) < LEAST_PAIRS or not (is_longer or is_shorter):
             continue
         by_rate = ", each divided by its learning rate" if rates is not None else ""
         yield derived_fact(
@@ -1377,17 +1269,13 @@ def rows_after_resume(run: Run) -> Facts:
 
     Not this where a pass begins anew there, or steps that were lost are made again.
     """
-    starts = run.restarts
-    for series in (_rows_named(column) for column in run.series.values()):
-        if series is None:
-            continue
-        begins = np.searchsorted(series.step, starts).tolist() if starts else _comes_back(series)
-        counts = bool(starts) and not _OF_ROWS.isdisjoint(pieces_of(series.name))
-        found = ((at, came) for at in begins if (came := _came_before(series.value, at, counts=counts)) is not None)
-        if (place := next(found, None)) is None:
-            continue
-        at, before = place
-        if _ended_there(series, at):
+    columns = (_rows_named(column) for column in run.series.values())
+    for series in (series for series in columns if series is not None):
+        begins = np.searchsorted(series.step, run.restarts).tolist() if run.restarts else _comes_back(series)
+        counts = bool(run.restarts) and not _OF_ROWS.isdisjoint(pieces_of(series.name))
+        found = ((at, _came_before(series.value, at, counts=counts)) for at in begins)
+        at, before = next(((at, came) for at, came in found if came is not None), (0, None))
+        if before is None or _ended_there(series, at):
             continue
         began, again = series.step[before], series.step[at]
         passes = (again - began) / run.facts.steps_per_pass if run.facts.steps_per_pass else 0.5
@@ -1437,9 +1325,8 @@ def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
     What only counts begins anew with a process, unless it `counts` rows of the data.
     """
     window = values[at : at + ROWS_IN_A_ROW]
-    if len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW:
-        return None
-    if abs(monotone(window)) == 1 and not counts:
+    is_short = len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW
+    if is_short or (abs(monotone(window)) == 1 and not counts):
         return None
     earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
     same = np.flatnonzero((earlier == window).all(axis=1))
@@ -1449,11 +1336,6 @@ def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
 def _comes_back(series: Series) -> list[int]:
     """Return where the first rows of a log come again, as they do where no resume is stated."""
     return (1 + np.flatnonzero(series.value[1 : 1 - ROWS_IN_A_ROW] == series.value[0])).tolist()
-
-
-def _is_above(before: Series, after: Series) -> bool:
-    """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
-    return float(after.value[0]) > float(before.value[-RECORDS_BEFORE_EVENT:].max())
 
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
@@ -1489,8 +1371,8 @@ def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
     if quantity in _STATE:
         course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:RECORDS_AFTER_EVENT]]))
         times = np.abs(np.diff(np.log(np.maximum(course, 1e-30))))
-        at = LEAST_PAIRS - 1
-        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(MIN_STATE_JUMP_RATIO))
+        calm, jump = times[: LEAST_PAIRS - 1].max(), times[LEAST_PAIRS - 1 :].max()
+        return bool(calm <= math.log(ON_COURSE) and jump >= math.log(MIN_STATE_JUMP_RATIO))
     parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
     return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
 
@@ -1500,8 +1382,6 @@ _OF_OPTIMIZER = frozenset({
     "buffer", "preconditioner",
 })  # fmt: skip
 """Words of the size of what an optimizer holds."""
-LEFT_OF_STATE = 0.5
-"""Share of the state before a resume that is left right after it, where it began anew. Chosen: averages hardly move."""
 
 
 def state_begins_anew(run: Run) -> Facts:
@@ -1513,17 +1393,16 @@ def state_begins_anew(run: Run) -> Facts:
         old, new = before.value[-RECORDS_BEFORE_EVENT:], after.value[:RECORDS_BEFORE_EVENT]
         if _OF_OPTIMIZER.isdisjoint(pieces_of(before.name)) or len(new) < LEAST_PAIRS or not positive(new):
             continue
-        if new[0] > LEFT_OF_STATE * old.min() or monotone(new) < MIN_STEP_CORRELATION:
-            continue
-        yield derived_fact(
-            "state_begins_anew",
-            f"{named(before)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
-            f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
-            f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at zero "
-            "climbs so.",
-            {"before": old[-1], "after": new[0]},
-            at=step,
-        )
+        if new[0] <= HALVED * old.min() and monotone(new) >= MIN_STEP_CORRELATION:
+            yield derived_fact(
+                "state_begins_anew",
+                f"{named(before)} is {from_to(old)} in the records before the resume at {run.place(step)} and "
+                f"{', '.join(map(figure, new[:SHOWN_AFTER].tolist()))} in the first after it, {figure(new[-1])} "
+                f"{len(new) - 1} records later. An average that goes on stays near its level; one that begins at zero "
+                "climbs so.",
+                {"before": old[-1], "after": new[0]},
+                at=step,
+            )
 
 
 @given_loss()
@@ -1532,7 +1411,7 @@ def at_first_evaluation(run: Run, loss: Series) -> Facts:
     if "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
     step = run["eval_loss"].step[0]
-    moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
+    moved = _parts_from_line(_before(loss, step), _after(loss, step))
     if step in run.restarts or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
     yield derived_fact(
@@ -1562,56 +1441,47 @@ def easier_after_evaluation(run: Run, losses: Losses) -> Facts:
     Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
     learning rate changes there, or where a model of language begins its second pass.
     """
-    dropout = run.setting("dropout")
-    if not dropout or dropout < MUCH_DROPOUT:
+    dropout, loss, step, evaluated = run.setting("dropout"), losses[0], losses[1].step[0], losses[1].value[0]
+    before, after = _before(loss, step).value[-RECORDS_BEFORE_EVENT:], _after(loss, step).value[:RECORDS_AFTER_EVENT]
+    if not dropout or dropout < MUCH_DROPOUT or step in run.resumes or _rate_moves(run, step):
         return
-    loss, step, evaluated = losses[0], losses[1].step[0], losses[1].value[0]
-    before = loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:]
-    after = loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT]
-    if (
-        len(before) < RECORDS_BEFORE_EVENT
-        or len(after) < RECORDS_AFTER_EVENT
-        or step in run.resumes
-        or _rate_moves(run, step)
-    ):
+    passes = passes_at(run, np.array([step])) if run.kind in LANGUAGE_MODELS else None
+    begins_pass = passes is not None and abs(float(passes[0]) - 1) < SAME_PASS
+    if len(before) < RECORDS_BEFORE_EVENT or len(after) < RECORDS_AFTER_EVENT or begins_pass:
         return
     earlier, high, low = (part.mean() for part in (before[:-RECORDS_AFTER_EVENT], before[-RECORDS_AFTER_EVENT:], after))
-    lowest, passes = before.min(), passes_at(run, np.array([step]))
-    if run.kind in LANGUAGE_MODELS and passes is not None and abs(float(passes[0]) - 1) < SAME_PASS:
-        return
-    falls_at_once = high - low >= AS_FAST * (earlier - high) and lowest > after.max()
+    falls_at_once = high - low >= AS_FAST * (earlier - high) and before.min() > after.max()
     if high < MADE_HARDER * evaluated or low > evaluated or not falls_at_once:
         return
-    others = {way: columns_of(run, quantity, phase="train") for way, quantity in _EASIER.items()}
-    moves = (
-        (other, moved)
-        for way, columns in others.items()
-        for other in columns
-        if (moved := _parts_from_line(other.where(other.step <= step), other.where(other.step > step))) is not None
-        and way * moved[2] > 0
-    )
-    if (move := next(moves, None)) is None:
-        return
-    other, moved = move
-    yield derived_fact(
-        "easier_after_evaluation",
-        f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which has "
-        f"{figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
-        f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} makes "
-        "training harder than evaluation; from there on it does not.",
-        {"before": high, "evaluated": evaluated, "after": low},
-        at=step,
-    )
+    others = ((way, other) for way, quantity in _EASIER.items() for other in columns_of(run, quantity, phase="train"))
+    moves = ((way, other, _parts_from_line(_before(other, step), _after(other, step))) for way, other in others)
+    for other, moved in ((other, moved) for way, other, moved in moves if moved is not None and way * moved[2] > 0):
+        yield derived_fact(
+            "easier_after_evaluation",
+            f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which "
+            f"has {figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
+            f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} "
+            "makes training harder than evaluation; from there on it does not.",
+            {"before": high, "evaluated": evaluated, "after": low},
+            at=step,
+        )
+
+
+def _before(series: Series, step: float) -> Series:
+    return series.where(series.step <= step)
+
+
+def _after(series: Series, step: float) -> Series:
+    return series.where(series.step > step)
 
 
 def _rate_moves(run: Run, step: float) -> bool:
     """Say whether the learning rate differs around a step by a tenth."""
-    if "learning_rate" not in run:
+    if (rate := logged(run, "learning_rate")) is None:
         return False
-    rate = run["learning_rate"].finite
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
     both = np.concatenate([before, after])
-    return len(both) > 1 and float(both.max()) > MAX_STEADY_RATE_RATIO * float(both.min())
+    return len(both) > 1 and float(both.max()) > MAX_STEADY_RATIO * float(both.min())
 
 
 def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
@@ -1619,19 +1489,22 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     if len(before) < RECORDS_BEFORE_EVENT or len(after) < RECORDS_AFTER_EVENT:
         return None
     step, value = before.step[-RECORDS_BEFORE_EVENT:], before.value[-RECORDS_BEFORE_EVENT:]
-    later, value_after = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
-    slope, start = np.polyfit(step, value, 1)
-    noise = np.std(value - (start + slope * step), ddof=2)
+    later, then = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
+    slope, start, noise = _line_through(step, value)
     spread = float(np.sum((step - step.mean()) ** 2))
     error = noise * math.sqrt(
         1 / RECORDS_AFTER_EVENT + 1 / RECORDS_BEFORE_EVENT + float(later.mean() - step.mean()) ** 2 / spread
     )
-    off = np.mean(value_after - (start + slope * later))
-    level = abs(value.mean())
-    from_level = abs(value_after.mean() - value.mean())
-    if abs(off) <= max(MIN_PARTING_ERRORS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
+    off, least = float(np.mean(then - (start + slope * later))), LEAST_MOVE * abs(value.mean())
+    if abs(off) <= max(MIN_PARTING_ERRORS * error, least) or abs(then.mean() - value.mean()) <= least:
         return None
-    return float(value.mean()), float(value_after.mean()), off
+    return float(value.mean()), float(then.mean()), off
+
+
+def _line_through(step: Floats, value: Floats) -> tuple[float, float, float]:
+    """Return the slope and the start of a straight line, and the standard deviation of what is left of the values."""
+    slope, start = np.polyfit(step, value, 1)
+    return float(slope), float(start), float(np.std(value - (start + slope * step), ddof=2))
 
 
 # A loss that stands still from a spike of the gradient norm on.
@@ -1651,8 +1524,6 @@ STILL_FALLING = 0.5
 """Of its fall in the first half of these records, what it has in the second: it has not slowed down. Chosen."""
 MAX_STANDING_FALL_SHARE = 0.1
 """Of that fall, by which the loss differs later from where the spike met it. Chosen: it goes on by none of it."""
-RATE_KEPT = 0.5
-"""Of the learning rate before the spike, what it has after: a rate that is cut ends a fall as well. Chosen."""
 
 
 @given_loss(RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE, not_of=NOT_BY_LOSS)
@@ -1661,22 +1532,22 @@ def stops_at_spike(run: Run, loss: Series) -> Facts:
     norm = next(iter(columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
     if norm is None or len(norm) < RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE:
         return
-    high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
+    usual = median(norm.value)
+    high = np.flatnonzero(norm.value > TIMES_LEVEL * usual)
     for at in high.tolist() if len(high) <= MOST_SPIKES else ():
         step = norm.step[at]
-        before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
-        if not _stops_between(before, after) or _rate_is_cut_at(run, step):
-            continue
-        yield derived_fact(
-            "stops_at_spike",
-            f"{named(norm)} is {figure(norm.value[at])} at {run.place(step)}, with a median of "
-            f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
-            f"from {figure(before.value[-RECORDS_BEFORE_SPIKE])} to {figure(before.value[-1])}, "
-            f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
-            "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down.",
-            {"norm": norm.value[at], "level": median(after.value)},
-            at=step,
-        )
+        before, after = _before(loss, step), _after(loss, step)
+        if _stops_between(before, after) and not _rate_is_cut_at(run, step):
+            yield derived_fact(
+                "stops_at_spike",
+                f"{named(norm)} is {figure(norm.value[at])} at {run.place(step)}, with a median of {figure(usual)}. In "
+                f"the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
+                f"from {figure(before.value[-RECORDS_BEFORE_SPIKE])} to {figure(before.value[-1])}, "
+                f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
+                "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down.",
+                {"norm": norm.value[at], "level": median(after.value)},
+                at=step,
+            )
 
 
 def _stops_between(before: Series, after: Series) -> bool:
@@ -1684,32 +1555,26 @@ def _stops_between(before: Series, after: Series) -> bool:
     if len(before) < RECORDS_BEFORE_SPIKE or len(after) < RECORDS_AFTER_SPIKE:
         return False
     step, value = before.step[-RECORDS_BEFORE_SPIKE:], before.value[-RECORDS_BEFORE_SPIKE:]
-    slope, start = np.polyfit(step, value, 1)
-    fall = -float(slope * (step[-1] - step[0]))
-    scatter = np.std(value - (start + slope * step), ddof=2)
-    half = RECORDS_BEFORE_SPIKE // 2
+    slope, start, scatter = _line_through(step, value)
+    fall, half = -slope * float(step[-1] - step[0]), RECORDS_BEFORE_SPIKE // 2
     slows_down = value[half] - value[-1] < STILL_FALLING * (value[0] - value[half])
     if fall < FALL_IN_NOISES * scatter or slows_down:
         return False
-    met = float(start + slope * step[-1])
-    thirds = [median(part) for part in np.array_split(after.value, 3)]
+    met, thirds = start + slope * float(step[-1]), [median(part) for part in np.array_split(after.value, 3)]
     return all(abs(level - met) <= MAX_STANDING_FALL_SHARE * fall for level in thirds)
 
 
 def _rate_is_cut_at(run: Run, step: float) -> bool:
     """Say whether the learning rate is much lower after a step than before it."""
-    rate = rate_of(run)
-    if rate is None:
+    if (rate := rate_of(run)) is None:
         return False
-    before, after = rate.where(rate.step <= step), rate.where(rate.step > step)
-    return bool(len(before) and len(after) and median(after.value) < RATE_KEPT * float(before.value[-1]))
+    before, after = _before(rate, step), _after(rate, step)
+    return bool(len(before) and len(after) and median(after.value) < NO_FLOOR * float(before.value[-1]))
 
 
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
-MIN_CYCLES_IN_LOG = 4
-"""Periods in a log. Chosen."""
 MIN_EXPLAINED_SHARE = 0.5
 """Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
 records, a quarter at most."""
@@ -1730,25 +1595,21 @@ LEAST_GROUPS = 12
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def batch_comes_again(run: Run, loss: Series) -> Facts:
     """Yield that the loss falls for as many steps as processes read the data and leaps up after, to the end."""
-    if (np.diff(loss.step) != 1).any():
-        return
-    for name in _COPIES:
-        copies = run.setting(name)
+    moves, numbers = np.diff(loss.value), [run.setting(name) for name in _COPIES]
+    for name, copies in zip(_COPIES, numbers, strict=True) if not (np.diff(loss.step) != 1).any() else ():
         if copies is None or not 2 <= copies <= MOST_COPIES or len(loss) < LEAST_GROUPS * copies:
             continue
-        moves = np.diff(loss.value)
         is_new = np.arange(1, len(loss)) % int(copies) == 0
         falls, leaps = np.mean(moves[~is_new] < 0), np.mean(moves[is_new] > 0)
-        if min(falls, leaps) < FALLS_IN_GROUP:
-            continue
-        yield derived_fact(
-            "batch_comes_again",
-            f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
-            f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
-            f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows.",
-            {"copies": copies, "falls": falls, "rises": leaps},
-            at=loss.step[0],
-        )
+        if min(falls, leaps) >= FALLS_IN_GROUP:
+            yield derived_fact(
+                "batch_comes_again",
+                f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
+                f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
+                f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows.",
+                {"copies": copies, "falls": falls, "rises": leaps},
+                at=loss.step[0],
+            )
 
 
 LONGEST_PERIOD = 200
@@ -1774,13 +1635,9 @@ def periods(run: Run) -> Facts:
             {"first": levels[0], "second": levels[1]},
             at=loss.step[0],
         )
-        return
-    if any(zeros_end_passes(run)):
-        return
-    found = [
-        (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
-    ]
-    if not found:
+    columns = columns_of(run, *_SAWS, phase="train")
+    found = [(series, period) for series in columns if (period := _period(series)) is not None]
+    if not found or any(zeros_end_passes(run)):
         return
     series, (records, explained) = max(found, key=lambda item: item[1][1])
     interval = median_gap(series.step)
@@ -1813,25 +1670,22 @@ def few_places_of_period(run: Run, loss: Series) -> Facts:
     found = _period(loss)
     if found is None or not positive(loss.value) or len(rate_comes_back(run)):
         return
-    period = found[0]
+    period, _ = found
     cycles = min(len(loss), MOST_OF_PERIODS) // period
     values = loss.value[-cycles * period :].reshape(cycles, period)
-    levels = values / np.array([[median(cycle)] for cycle in values])
-    places = row_medians(levels.T)
-    high = places >= FAR_ABOVE_OTHERS
-    if not high.any() or high.mean() > FEW_PLACES:
-        return
-    at = int(np.argmax(places))
-    steps = median_gap(loss.step)
-    yield derived_fact(
-        "few_places_of_period",
-        f"{named(loss)} goes up and down every {figure(period * steps)} {run.step_name}s, and {int(high.sum())} of "
-        f"the {period} records of that period are far above the others: the highest has {figure(places[at])}"
-        f" times the median of its cycle (median of {cycles} cycles), {figure(median(values[:, at]))} or so. A few "
-        "rows that come at the same place of each pass are unlike all others.",
-        {"times": places[at], "cycles": cycles},
-        at=loss.step[-cycles * period + at],
-    )
+    places = row_medians((values / row_medians(values)[:, None]).T)
+    high, at = places >= FAR_ABOVE_OTHERS, int(np.argmax(places))
+    if high.any() and high.mean() <= FEW_PLACES:
+        yield derived_fact(
+            "few_places_of_period",
+            f"{named(loss)} goes up and down every {figure(period * median_gap(loss.step))} {run.step_name}s, and "
+            f"{int(high.sum())} of the {period} records of that period are far above the others: the highest has "
+            f"{figure(places[at])} times the median of its cycle (median of {cycles} cycles), "
+            f"{figure(median(values[:, at]))} or so. A few rows that come at the same place of each pass are unlike "
+            "all others.",
+            {"times": places[at], "cycles": cycles},
+            at=loss.step[-cycles * period + at],
+        )
 
 
 @given_loss(LEVEL_WINDOW_RECORDS, not_of=POLICIES)
@@ -1843,24 +1697,21 @@ def norm_high_at_one_place(run: Run, loss: Series) -> Facts:
     norm, epoch = whole_column(run, Quantity.GRADIENT_NORM, phase="train"), logged(run, "epoch")
     if norm is None or epoch is None or not positive(loss.value) or not positive(norm.value):
         return
-    if not (np.array_equal(norm.step, loss.step) and np.array_equal(epoch.step, loss.step)):
-        return
     own = distinct(epoch.value)
     period, left = divmod(len(epoch), len(own))
-    if len(own) < LEAST_JUMPS or period < LEAST_PERIOD or left:
+    are_together = all(np.array_equal(other.step, loss.step) for other in (norm, epoch))
+    if not are_together or len(own) < MIN_RECURRENCES or period < LEAST_PERIOD or left:
         return
     passes = np.argsort(epoch.value, kind="stable").reshape(-1, period)
-    if not (epoch.value[passes] == own[:, None]).all():
-        return
     norms, losses = norm.value[passes], loss.value[passes]
-    places = row_medians((norms / row_medians(norms)[:, None]).T)
+    places, rises = row_medians((norms / row_medians(norms)[:, None]).T), losses[:, 1:] / losses[:, :-1]
     high = np.flatnonzero(places >= FAR_ABOVE_OTHERS)
-    rises = losses[:, 1:] / losses[:, :-1]
     jumps = 1 + np.flatnonzero(row_medians(rises.T) >= LEAST_JUMP)
-    if len(jumps) != 1 or not len(high) or high[0] != jumps[0] or high[-1] - high[0] >= FEW_PLACES * period:
+    if not (epoch.value[passes] == own[:, None]).all() or len(jumps) != 1 or not len(high):
         return
     at = int(jumps[0])
-    if rises[:, at - 1].min() < LEAST_JUMP or float(np.delete(rises, at - 1, axis=1).max()) >= LEAST_JUMP:
+    is_one = (rises >= LEAST_JUMP).sum() == len(passes) == (rises[:, at - 1] >= LEAST_JUMP).sum()
+    if high[0] != at or high[-1] - high[0] >= FEW_PLACES * period or not is_one:
         return
     yield derived_fact(
         "norm_high_at_one_place",
@@ -1877,7 +1728,7 @@ def _period(series: Series) -> tuple[int, float] | None:
     """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
     count = len(series)
     value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
-    if count < MIN_CYCLES_IN_LOG * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
+    if count < MIN_RECURRENCES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
         return None
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
@@ -1886,7 +1737,7 @@ def _period(series: Series) -> tuple[int, float] | None:
         return None
     best: tuple[int, float] | None = None
     sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
-    for period in range(LEAST_PERIOD, min(len(left) // MIN_CYCLES_IN_LOG, LONGEST_PERIOD) + 1):
+    for period in range(LEAST_PERIOD, min(len(left) // MIN_RECURRENCES, LONGEST_PERIOD) + 1):
         cycles = len(left) // period
         size = cycles * period
         mean = sums[size - 1] / size
@@ -1902,12 +1753,10 @@ MIN_RESTARTS = 2
 """Times that a learning rate comes back, for its cycles to be compared. Chosen: two ends of cycles are no course."""
 NO_LOWER = 1.02
 """Times the end of the cycle before, within which evaluation ends. Chosen: what is learnt slowly scatters so much."""
-FEW_ROWS = 8.0
-"""Rows of a batch from which on one batch tells little of the next. Chosen: shares of right answers go in eighths."""
+FEW_ROWS = 8
+"""Rows of a batch up to which it tells little of the next. Chosen: shares of right answers go in eighths."""
 MAX_WELL_LEARNT_SHARE = 0.25
 """Share of its first value at which an evaluation loss ends where much is learnt. Chosen: by hand."""
-MOST_RISE = 1.1
-"""Times the evaluation before, at most, where evaluation is steady. Chosen: by hand."""
 _RESTARTS = regex(r"restart|cyclic|sgdr|triangular|(?:^|[_/.])t_0$|cycle_(?:len|steps)", re.IGNORECASE)
 _SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic", re.IGNORECASE)
 """What settings are called that say how the learning rate goes, and what they say where it comes back."""
@@ -1916,12 +1765,12 @@ _SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic"
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def cycles_end_lower(run: Run, loss: Series) -> Facts:
     """Yield that each cycle of the learning rate ends with a lower loss than the one before, in evaluation too."""
-    back = rate_comes_back(run)
+    back, evaluation = rate_comes_back(run), logged(run, "eval_loss")
     if len(back) < MIN_RESTARTS:
         return
     rate = run["learning_rate"].finite
     at = [*back, run.last_step] if rate.value[-1] < rate.value.max() / 2 else back
-    ends, held_out = _ends(loss, at), _ends(evaluation, at) if (evaluation := logged(run, "eval_loss")) else []
+    ends, held_out = _ends(loss, at), _ends(evaluation, at) if evaluation is not None else []
     if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
         return
     rises = rate.step[np.searchsorted(rate.step, back, side="right")].tolist()
@@ -1957,20 +1806,16 @@ def _each_within(levels: Sequence[float], times: float) -> bool:
 @given_losses(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def few_rows_learn(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation improves steadily to far below its start, though batches are of few rows."""
-    rows = run.facts.effective_batch
-    if rows is None or not rows <= FEW_ROWS:
-        return
-    value = losses[1].value
-    if not 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0]) or not _each_within(
-        value.tolist(), MOST_RISE
-    ):
-        return
-    yield derived_fact(
-        "few_rows_learn",
-        f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
-        f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few rows.",
-        {"rows": rows, "first": value[0], "last": value[-1]},
-    )
+    rows, value = run.facts.effective_batch, losses[1].value
+    is_learnt = 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0])
+    if rows is not None and rows <= FEW_ROWS and is_learnt and _each_within(value.tolist(), MAX_RETURNED_LEVEL_RATIO):
+        yield derived_fact(
+            "few_rows_learn",
+            f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
+            f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few "
+            "rows.",
+            {"rows": rows, "first": value[0], "last": value[-1]},
+        )
 
 
 # A learning rate that is at the end of its schedule from the beginning on.
@@ -1979,7 +1824,7 @@ def few_rows_learn(run: Run, losses: Losses) -> Facts:
 AT_FLOOR = 1.02
 """Times the last rate of a schedule up to which a rate is there. Chosen: rounding of logs takes less."""
 NO_FLOOR = 0.5
-"""Share of the peak from which on the last rate of a schedule hardly differs from it. Chosen."""
+"""Share of a learning rate to which it comes down where it is cut, or rests at a floor. Chosen."""
 EARLIEST_END = 0.1
 """Share of the plan in which no schedule over all of it has ended. Chosen: warm-ups are as long."""
 _FLOOR_SHARE = regex(
@@ -2001,20 +1846,19 @@ def rate_at_floor_at_once(run: Run) -> Facts:
 
     Not this where the rate is constant by the settings, or where these let it decay over a part of the plan.
     """
-    peak, rate, plan = run.facts.schedule.peak, rate_of(run), plan_of(run)
+    peak, rate, plan, decay = run.facts.schedule.peak, rate_of(run), plan_of(run), run.setting("lr_decay_steps")
     if not peak or rate is None or plan is None or shape_of(run) is Shape.CONSTANT or run.resumes:
         return
-    floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), None)
-    since = len(rate) - true_at_end(~(rate.value > AT_FLOOR * (floor or 0.0)))
-    if floor is None or len(rate) - since < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
+    floor = next((found for found in _floors(run, peak) if 0 < found <= NO_FLOOR * peak), math.nan)
+    rests = true_at_end(~(rate.value > AT_FLOOR * floor)) if floor > 0 else 0
+    if rests < MIN_RECORDS_FOR_LEVEL or rate.value[-1] < floor / AT_FLOOR:
         return
-    step = rate.step[since]
-    decay = run.setting("lr_decay_steps")
+    step = rate.step[-rests]
     if step > EARLIEST_END * plan.planned or (decay is not None and decay < plan.planned / 2):
         return
     yield derived_fact(
         "rate_at_floor_at_once",
-        f"{named(rate)} is {figure(floor)} in all {len(rate) - since} records from {run.place(step)} on. That is "
+        f"{named(rate)} is {figure(floor)} in all {rests} records from {run.place(step)} on. That is "
         f"the last value that the settings give, and {plan.unit} {figure(plan.planned)} is the end of the plan. A "
         f"schedule that takes the rate there from {figure(peak)} arrives at the end. One that steps for each "
         "batch instead of each epoch arrives at once.",
@@ -2034,26 +1878,25 @@ def rate_rests_early(run: Run) -> Facts:
 
     Not this where the rate falls in stages, or the settings let it decay over a part of the plan.
     """
-    rate = rate_of(run)
+    rate, plan = rate_of(run), plan_of(run)
     if rate is None or run.resumes or len(rate) < MIN_RECORDS_FOR_LEVEL or run.setting("lr_decay_steps") is not None:
         return
     value, floor, top = rate.value, rate.value[-1], int(np.argmax(rate.value))
-    since = len(value) - true_at_end(value == floor)
-    falls = np.diff(value[top : since + 1])
+    rests = true_at_end(value == floor)
+    falls, step = np.diff(value[top : len(value) - rests + 1]), rate.step[-rests]
+    is_long = rests >= max(MIN_RECORDS_FOR_LEVEL, MIN_REST_AT_FLOOR * len(value))
     is_floor = 0 < floor <= NO_FLOOR * float(value[top])
-    rests = len(value) - since >= max(MIN_RECORDS_FOR_LEVEL, MIN_REST_AT_FLOOR * len(value))
-    if not is_floor or not rests or len(falls) < LEAST_FALLS_TO_FLOOR or np.any(falls >= 0):
+    if not is_floor or not is_long or len(falls) < LEAST_FALLS_TO_FLOOR or np.any(falls >= 0):
         return
-    plan = plan_of(run)
     end = f", and {plan.unit} {figure(plan.planned)} is the end of the plan" if plan is not None else ""
     yield derived_fact(
         "rate_rests_early",
         f"{named(rate)} falls from {figure(value[top])} to {figure(floor)} by "
-        f"{run.place(rate.step[since])} and is {figure(floor)} in all {len(value) - since} records from there "
+        f"{run.place(step)} and is {figure(floor)} in all {rests} records from there "
         f"on{end}. A schedule as long as the run comes to its floor at the end; one that is advanced several times "
         "for each update, once for each micro-batch or process, comes there as many times as early.",
         {"floor": floor, "peak": value[top]},
-        at=rate.step[since],
+        at=step,
     )
 
 
@@ -2077,7 +1920,7 @@ def rate_zero_throughout(run: Run) -> Facts:
     if rate is None or len(rate) < MIN_RECORDS_FOR_LEVEL or np.any(rate.value != 0):
         return
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is not None and median(tail(loss)) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
+    if loss is not None and last_level(loss) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
         return  # the rate is printed with too few digits
     yield derived_fact(
         "rate_zero_throughout",
@@ -2102,7 +1945,8 @@ def rate_falls_before_milestones(run: Run) -> Facts:
     rate, plan, milestones = rate_of(run), plan_of(run), run.settings.numbers("lr_milestones")
     if rate is None or plan is None or run.resumes or not milestones or rate.step[-1] <= 0:
         return
-    planned = next((known for known in _planned(run, plan.planned) if milestones[-1] < known), None)
+    plans = (run.setting("num_train_epochs"), run.setting("max_steps"), plan.planned)
+    planned = next((known for known in plans if known and milestones[-1] < known), None)
     falls = np.flatnonzero(rate.value[1:] <= FALLS_TO * rate.value[:-1]) + 1
     rises = np.any(np.diff(rate.value)[int(np.argmax(rate.value)) :] > 0)
     if planned is None or len(falls) != len(milestones) or rises:
@@ -2111,23 +1955,15 @@ def rate_falls_before_milestones(run: Run) -> Facts:
     expected = np.array(milestones) / planned / (plan.reached / plan.planned) * rate.step[-1]
     if np.any(steps > TOO_EARLY * expected):
         return
-    times = ratio(float(expected[0] / steps[0]))
     more = f" and at {', '.join(map(figure, steps[1:].tolist()))}" if len(steps) > 1 else ""
     yield derived_fact(
         "rate_falls_before_milestones",
         f"{named(rate)} falls at {run.place(steps[0])}{more}. The settings have it fall at "
-        f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
-        "A scheduler that steps more often than its milestones count arrives early.",
+        f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {ratio(float(expected[0] / steps[0]))} "
+        "times later. A scheduler that steps more often than its milestones count arrives early.",
         {"first": steps[0], "expected": expected[0], "planned": planned},
         at=steps[0],
     )
-
-
-def _planned(run: Run, planned: float) -> Iterator[float]:
-    """Yield how many epochs, and then how many steps, are planned."""
-    for known in (run.setting("num_train_epochs"), run.setting("max_steps"), planned):
-        if known:
-            yield known
 
 
 # A loss that is multiplied at one record, and goes on as before: a sum over another number of batches.
@@ -2158,9 +1994,8 @@ def scaled_at_once(run: Run, loss: Series) -> Facts:
     off = max(np.std(logs[side] - np.polyval(line, loss.step[side])) for side, line in zip(sides, lines, strict=True))
     (slope, _), (later_slope, _) = lines
     falls = min(-slope * np.ptp(loss.step[sides[0]]), -later_slope * np.ptp(loss.step[sides[1]]))
-    if off > MAX_SHARE_OF_CHANGE * abs(change) or falls < 4 * off:
-        return
-    if abs(slope - later_slope) > MAX_SLOPE_DIFFERENCE * abs(slope) or _moves_there(run, loss, at, change):
+    is_alike = abs(slope - later_slope) <= MAX_SLOPE_DIFFERENCE * abs(slope) and falls >= 4 * off
+    if off > MAX_SHARE_OF_CHANGE * abs(change) or not is_alike or _moves_there(run, loss, at, change):
         return
     yield derived_fact(
         "scaled_at_once",
@@ -2175,13 +2010,11 @@ def scaled_at_once(run: Run, loss: Series) -> Facts:
 
 def _moves_there(run: Run, loss: Series, at: int, change: float) -> bool:
     """Say whether the learning rate or the evaluation loss changes with the loss of a record, which may explain it."""
-    for name in ("learning_rate", "eval_loss"):
-        if name not in run:
-            continue
-        series = run[name].finite
+    found = (logged(run, name) for name in ("learning_rate", "eval_loss"))
+    for series in (series for series in found if series is not None):
         before, later = series.at(loss.step[at - 1]), series.value[series.step >= loss.step[at]]
-        after = float(later[0]) if len(later) else None
-        if before and after and before * after > 0 and abs(math.log(after / before)) > abs(change) / 4:
+        times = float(later[0]) / before if before and len(later) else 0.0
+        if times > 0 and abs(math.log(times)) > abs(change) / 4:
             return True
     return False
 
@@ -2215,9 +2048,7 @@ _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps"
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def stages_explain_jumps(run: Run, loss: Series) -> Facts:
     """Yield that the loss jumps where a stage of the task begins, nowhere else as far, and comes down in that stage."""
-    if (planned := _jumps_at_each_step(run, loss)) is not None:
-        yield planned
-        return
+    yield from _jumps_at_each_step(run, loss)
     rises = np.diff(loss.value, prepend=loss.value[0])
     where, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
     begins = [at for at in begins if LEAST_PAIRS <= at <= len(loss) - LEAST_PAIRS]
@@ -2225,98 +2056,84 @@ def stages_explain_jumps(run: Run, loss: Series) -> Facts:
         return
     first = max(begins, key=lambda at: float(rises[at]))
     end_of_stage = next((at for at in begins if at > first), len(loss))
-    before, high = median(loss.value[first - LEAST_PAIRS : first]), loss.value[first]
+    before, high, step = median(loss.value[first - LEAST_PAIRS : first]), loss.value[first], loss.step[first]
     end = median(loss.value[max(first + 1, end_of_stage - LEAST_PAIRS) : end_of_stage])
-    elsewhere = np.delete(rises, begins)[LEAST_PAIRS:]
+    elsewhere = np.delete(rises, begins)[LEAST_PAIRS:].max(initial=-math.inf)
     is_jump = before > 0 and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
-    step = loss.step[first]
-    if not is_jump or (len(elsewhere) and elsewhere.max() > OF_LARGEST * float(rises[first])):
-        levels = [median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
-        if len(begins) >= LEAST_PAIRS and (loss.value[begins] >= JUMPS_AT_STAGE * np.asarray(levels)).all():
-            steps = ", ".join(map(figure, loss.step[begins].tolist()))
-            yield derived_fact(
-                "jumps_at_stages",
-                f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
-                {"stages": len(begins)},
-                at=loss.step[begins[0]],
-            )
-        return
-    yield derived_fact(
-        "stages_explain_jumps",
-        f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
-        f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
-        "harder task begins with a higher loss.",
-        {"before": before, "high": high, "end": end},
-        at=step,
-    )
+    levels = [JUMPS_AT_STAGE * median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
+    if is_jump and elsewhere <= OF_LARGEST * float(rises[first]):
+        yield derived_fact(
+            "stages_explain_jumps",
+            f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
+            f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
+            "harder task begins with a higher loss.",
+            {"before": before, "high": high, "end": end},
+            at=step,
+        )
+    elif len(begins) >= LEAST_PAIRS and (loss.value[begins] >= levels).all():
+        steps = ", ".join(map(figure, loss.step[begins].tolist()))
+        yield derived_fact(
+            "jumps_at_stages",
+            f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
+            {"stages": len(begins)},
+            at=loss.step[begins[0]],
+        )
 
 
-def _jumps_at_each_step(run: Run, loss: Series) -> DerivedFact | None:
-    """Return that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
+def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
+    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
 
     Not this where evaluation gets worse, where the column only counts, or where the loss grows as much as a column
     that goes up: it is a sum then.
     """
-    rises = np.diff(loss.value, prepend=loss.value[0])
-    for series in run.series.values():
-        column = series.finite
-        is_open = series.role is None or series.role.quantity is Quantity.BATCH_SIZE
-        if not is_open or len(column) < MIN_RECORDS_FOR_LEVEL or not positive(column.value):
-            continue
+    rises, evaluation = np.diff(loss.value, prepend=loss.value[0]), logged(run, "eval_loss", LEAST_PAIRS)
+    gets_worse = evaluation is not None and (
+        median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
+    )
+    columns = [series.finite for series in run.series.values() if series.quantity in (None, Quantity.BATCH_SIZE)]
+    for column in columns if not gets_worse and not (loss.value <= 0).any() else ():
         at = 1 + np.flatnonzero(np.diff(column.value))
-        if not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
+        is_long = len(column) >= MIN_RECORDS_FOR_LEVEL and positive(column.value)
+        if not is_long or not LEAST_STAGES_UNNAMED <= len(at) < MOST_STAGES:
             continue
         begins = np.searchsorted(loss.step, column.step[at])
         bounds, steps = [0, *begins.tolist(), len(loss)], np.diff(column.value)[at - 1]
         lasts = np.diff(bounds)
-        if lasts.min() < LEAST_PAIRS or not (positive(steps) or positive(-steps)) or (loss.value <= 0).any():
-            continue
-        if not np.ptp(steps) and np.ptp(lasts[:-1]) <= 1:  # it counts
+        only_counts = not np.ptp(steps) and np.ptp(lasts[:-1]) <= 1
+        if lasts.min() < LEAST_PAIRS or not (positive(steps) or positive(-steps)) or only_counts:
             continue
         before = np.array([median(loss.value[end - LEAST_PAIRS : end]) for end in bounds[1:]])
         high, elsewhere = loss.value[begins], np.delete(rises, begins)
         is_sum = steps[0] > 0 and (high / before[:-1] >= AS_A_SUM * column.value[at] / column.value[at - 1]).any()
-        if (
-            is_sum
-            or (high < JUMPS_AT_STAGE * before[:-1]).any()
-            or (before[1:] > high).any()
-            or elsewhere.max() > OF_LARGEST * rises[begins].min()
-            or _evaluation_rises(run)
-        ):
+        jumps = (high >= JUMPS_AT_STAGE * before[:-1]).all() and (before[1:] <= high).all()
+        if is_sum or not jumps or elsewhere.max() > OF_LARGEST * rises[begins].min():
             continue
         shown = ", ".join(f"{figure(low)} to {figure(top)}" for low, top in zip(before, high, strict=False))
-        return derived_fact(
+        yield derived_fact(
             "stages_explain_jumps",
             f"{named(loss)} goes from about {shown} at {run.step_name}s "
-            f"{', '.join(map(figure, loss.step[begins].tolist()))}, just where {named(series)} steps "
+            f"{', '.join(map(figure, loss.step[begins].tolist()))}, just where {named(column)} steps "
             f"{'up' if steps[0] > 0 else 'down'} ({from_to(column.value)}). It falls between these steps, and jumps "
             "nowhere else. What is asked changes there, so the loss has another scale from there on.",
             {"stages": len(at)},
             steps=loss.step[begins].tolist(),
         )
-    return None
-
-
-def _evaluation_rises(run: Run) -> bool:
-    evaluation = logged(run, "eval_loss", LEAST_PAIRS)
-    return evaluation is not None and median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
-    for series in run.series.values():
-        column = series.finite
-        words = set(pieces_of(series.name)) - PHASES.keys()
-        settings = (set(pieces_of(setting.key)) for setting in run.settings.values())
-        is_planned = bool(words) and any(words <= parts and parts & _PLANNED for parts in settings)
-        if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
+    settings = [parts for setting in run.settings.values() if _PLANNED & (parts := set(pieces_of(setting.key)))]
+    for column in called(run, least=MIN_RECORDS_FOR_LEVEL):
+        words = set(pieces_of(column.name)) - PHASES.keys()
+        is_planned = bool(words) and any(words <= parts for parts in settings)
+        if not words & _HARDER and not is_planned:
             continue
         changes = np.diff(column.value)
         at = np.flatnonzero(changes) + 1
-        lasts = np.diff(np.concatenate([[0], at, [len(column)]]))
+        lasts = np.diff([0, *at.tolist(), len(column)])
         way = "up" if np.all(changes >= 0) else "down" if is_planned and np.all(changes <= 0) else ""
         if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and way:
-            return f"{named(series)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
+            return f"{named(column)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_LEARNING_FALL_SHARE,
@@ -43,11 +44,16 @@ from mldebug_mcp.judge.columns import (
     Facts,
     Losses,
     both_losses,
+    by_key,
+    called,
     columns_of,
     derived_fact,
     from_to,
     given_loss,
     given_losses,
+    last_level,
+    last_third,
+    learns,
     logged,
     named,
     set_scores,
@@ -56,7 +62,7 @@ from mldebug_mcp.judge.columns import (
     whole_columns,
 )
 from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
-from mldebug_mcp.judge.columns.printed import inputs_measured_apart, scored_again
+from mldebug_mcp.judge.columns.printed import MIN_OFF_AGAIN, inputs_measured_apart, scored_again
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -89,44 +95,38 @@ _FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch
 def multiples(run: Run, losses: Losses) -> Facts:
     """Yield that the training loss is a multiple of the evaluation loss all the way, though their accuracies agree."""
     loss, evaluation = losses
-    within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
-    train = _around(loss, evaluation.step[within])
+    evaluation = evaluation.where(
+        (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
+    )
+    train = _around(loss, evaluation.step)
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
-    times = train / evaluation.value[within]
-    factor, spread = median(times), mad(np.log(times))
+    times = train / evaluation.value
+    factor, logs = median(times), np.log(times)
     far = factor if factor > 1 else 1 / factor
-    known = [(name, run.setting(name)) for name in _FACTORS]
+    known = ((name, run.setting(name)) for name in _FACTORS)
     near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
-    steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
+    steady = mad(logs) <= MOST_SPREAD and np.ptp(logs) <= 3 * MOST_SPREAD
     # Below 1 it may be a gap that stays as it is, but for accuracies that agree, or a first loss that is too low.
-    began_low = next((setting for setting in near if _begins_at_part_of_guess(run, loss, setting[1])), None)
+    # A first loss that is that of a guess divided by a number is a mean that is divided again.
+    uniform = None if is_past_start(run, loss.step[0]) else uniform_loss(run)
+    parts = float(loss.value[0]) / uniform if uniform is not None else math.inf
+    began_low = next((setting for setting in near if abs(parts * setting[1] - 1) <= AT_CHANCE), None)
     agreed = _accuracies_agree(run, factor)
-    alike = began_low or agreed
-    if far < LEAST_MULTIPLE or not steady or not (alike if factor < 1 or not near else near):
+    if far < LEAST_MULTIPLE or not steady or not (began_low or agreed or (near and factor >= 1)):
         return
-    low, high = figure(times.min()), figure(times.max())
-    where = f"{low} to {high} times {named(evaluation)} at {len(times)} evaluations"
     near = [began_low] if began_low else near
-    set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
-    set_to += (
-        f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess" if began_low else ""
-    )
+    set_to = f"; {near[0][0]} is {figure(near[0][1])}" if near else ""
+    if began_low:
+        set_to += f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess"
     agree = ", and accuracies of training and evaluation agree" if agreed else ""
     yield derived_fact(
         "loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
-        f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
+        f"{named(loss)} is {figure(times.min())} to {figure(times.max())} times {named(evaluation)} at {len(times)} "
+        f"evaluations{set_to}{agree}. About 1 is expected where both are the same mean.",
         {"factor": factor, "low": times.min(), "high": times.max()},
-        at=evaluation.step[within][0],
+        at=evaluation.step[0],
     )
-
-
-def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
-    """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
-    uniform = uniform_loss(run)
-    if uniform is None or is_past_start(run, loss.step[0]):
-        return False
-    return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0
@@ -135,7 +135,7 @@ the first training loss, and rows known by heart make held-out ones dearer by le
 
 
 @given_losses(not_of=NOT_BY_LOSS)
-def evaluation_beyond_start(run: Run, losses: Losses) -> Facts:
+def evaluation_beyond_start(_: Run, losses: Losses) -> Facts:
     """Yield that each evaluation loss is many times what the training loss ever was, and not by one factor."""
     loss = losses[0]
     steps, train, evaluation = beside_training(*losses)
@@ -146,16 +146,15 @@ def evaluation_beyond_start(run: Run, losses: Losses) -> Facts:
     except CannotTell:
         return
     highest, lowest = max(train.max(), loss.value[0]), evaluation.min()
-    if lowest < BEYOND_START * highest or train[-1] > train[0]:
-        return
-    yield derived_fact(
-        "evaluation_beyond_start",
-        f"{named(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
-        f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
-        "about the first training loss on held-out rows.",
-        {"lowest": lowest, "highest_train": highest},
-        at=steps[0],
-    )
+    if lowest >= BEYOND_START * highest and train[-1] <= train[0]:
+        yield derived_fact(
+            "evaluation_beyond_start",
+            f"{named(losses[1])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
+            f"{figure(lowest / highest)} times the highest {named(loss)}. A model that has learnt nothing has "
+            "about the first training loss on held-out rows.",
+            {"lowest": lowest, "highest_train": highest},
+            at=steps[0],
+        )
 
 
 BELOW_ALL_TRAINING = 0.3
@@ -170,29 +169,25 @@ def evaluation_good_at_once(run: Run, losses: Losses) -> Facts:
     steps, train, evaluation = beside_training(*losses)
     if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
         return
-    learns = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
-    times = train / evaluation
+    is_learnt, times = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0], train / evaluation
     in_step = times.max() < IN_STEP * times.min()  # a sum over more rows, or another unit
-    if not learns or in_step or evaluation.max() > BELOW_ALL_TRAINING * train.min():
-        return
-    loss, evaluated = map(named, losses)
-    yield derived_fact(
-        "evaluation_good_at_once",
-        f"{evaluated} is {figure(evaluation[0])} at its first time, {run.place(steps[0])}, where {loss} is "
-        f"{figure(train[0])}. That is far below {figure(train.min())}, the lowest that {loss} comes "
-        "to. A model that has yet to learn serves no held-out rows like that.",
-        {"first": evaluation[0], "first_train": train[0], "lowest_train": train.min()},
-        at=steps[0],
-    )
+    if is_learnt and not in_step and evaluation.max() <= BELOW_ALL_TRAINING * train.min():
+        loss, evaluated = map(named, losses)
+        yield derived_fact(
+            "evaluation_good_at_once",
+            f"{evaluated} is {figure(evaluation[0])} at its first time, {run.place(steps[0])}, where {loss} is "
+            f"{figure(train[0])}. That is far below {figure(train.min())}, the lowest that {loss} comes "
+            "to. A model that has yet to learn serves no held-out rows like that.",
+            {"first": evaluation[0], "first_train": train[0], "lowest_train": train.min()},
+            at=steps[0],
+        )
 
 
 MAX_STILL_EVALUATION_SPREAD = 0.02
 """Of its first value, by which an evaluation loss varies at most while it stands still. Chosen: twice the scatter of
-a few hundred rows, and less than a model that overfits moves by."""
+a few hundred rows, and less than a model that overfits, or answers that change, move by."""
 MIN_STILL_EVALUATIONS = 5
-"""Evaluations that stand still. Chosen: a model comes late to what is held out by one or two."""
-MAX_LEARNT_WHILE_STILL_SHARE = 0.5
-"""Share of its first level that the training loss falls to meanwhile. Chosen: half of it is learnt."""
+"""Evaluations at which a number stands still. Chosen: a model comes late to what is held out by one or two."""
 
 
 @given_losses(not_of=NOT_BY_LOSS)
@@ -205,28 +200,27 @@ def evaluation_stands_still(run: Run, losses: Losses) -> Facts:
     steps, train, evaluation = beside_training(*losses)
     off = np.abs(evaluation - evaluation[:1]) > MAX_STILL_EVALUATION_SPREAD * np.abs(evaluation[:1])
     still = int(np.argmax(off)) if off.any() else len(off)
-    if still < MIN_STILL_EVALUATIONS or evaluation[0] < MAX_LEARNT_WHILE_STILL_SHARE * train[0]:
+    if still < MIN_STILL_EVALUATIONS or evaluation[0] < HALVED * train[0]:
         return
-    learnt, falls = train[still - 1] / train[0], median(tail(losses[1])) <= MAX_LEARNT_WHILE_STILL_SHARE * evaluation[0]
+    learnt, falls = train[still - 1] / train[0], last_level(losses[1]) <= HALVED * evaluation[0]
     never = still == len(off) and np.ptp(evaluation) > 0 and run.kind != "sft"
-    if not (falls or never) or not 0 < learnt <= MAX_LEARNT_WHILE_STILL_SHARE * (1 if falls else 0.5):
+    if not (falls or never) or not 0 < learnt <= HALVED * (1 if falls else 0.5):
         return
     loss, evaluated = map(named, losses)
+    later = f"; later it falls to {figure(evaluation[-1])}" if falls else ""
     yield derived_fact(
         "evaluation_follows_late" if falls else "evaluation_stands_still",
         f"{evaluated} stays at {figure(evaluation[0])} in {'its first' if falls else 'all'} {still} evaluations, up to "
         f"{run.place(steps[still - 1])}, while {loss} goes from {figure(train[0])} to {figure(train[still - 1])}"
-        f"{f'; later it falls to {figure(evaluation[-1])}' if falls else ''}. The first things that a model learns "
-        "serve held-out rows too: what is evaluated lags behind what is trained, as running statistics and averaged "
-        "weights do, or its rows are prepared otherwise.",
+        f"{later}. The first things that a model learns serve held-out rows too: what is evaluated lags behind what is "
+        "trained, as running statistics and averaged weights do, or its rows are prepared otherwise.",
         {"still": still, "first": evaluation[0], "train": train[still - 1]},
         at=steps[still - 1],
     )
 
 
 MIN_LEARNT_LOSS_SHARE = 0.1
-"""Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
-was learnt. Chosen."""
+"""Share of its first level that a loss has lost at least where something is learnt. Chosen."""
 MAX_ALIKE_GAP_SHARE = 0.1
 """Of that loss, by which evaluation lies above training at most to be served alike. Chosen."""
 MIN_OPENED_GAP_SHARE = 0.2
@@ -240,25 +234,19 @@ def evaluation_began_alike(run: Run, losses: Losses) -> Facts:
     Rows that are prepared in another way, or evaluated in the wrong mode, are served worse from the start.
     """
     steps, train, evaluation = beside_training(*losses)
-    if len(train) < LEAST_PAIRS:
+    start, gap = median(losses[0].value[:LEAST_PAIRS]), evaluation - train
+    if len(train) < LEAST_PAIRS or start <= 0 or median(last_third(gap)) < MIN_OPENED_GAP_SHARE * start:
         return
-    start = median(losses[0].value[:LEAST_PAIRS])
-    fell, gap = start - float(train[0]), evaluation - train
-    if (
-        start <= 0
-        or fell < MIN_LEARNT_LOSS_SHARE * start
-        or gap[0] > MAX_ALIKE_GAP_SHARE * fell
-        or median(gap[-max(1, len(gap) // 3) :]) < MIN_OPENED_GAP_SHARE * start
-    ):
-        return
-    yield derived_fact(
-        "evaluation_began_alike",
-        f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
-        f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
-        "there, and the gap opened later.",
-        {"evaluation": evaluation[0], "train": train[0], "start": start},
-        at=steps[0],
-    )
+    fell = start - float(train[0])
+    if fell >= MIN_LEARNT_LOSS_SHARE * start and gap[0] <= MAX_ALIKE_GAP_SHARE * fell:
+        yield derived_fact(
+            "evaluation_began_alike",
+            f"at the first evaluation ({run.place(steps[0])}) {named(losses[1])} is {figure(evaluation[0])} and "
+            f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
+            "there, and the gap opened later.",
+            {"evaluation": evaluation[0], "train": train[0], "start": start},
+            at=steps[0],
+        )
 
 
 AS_IN_TRAINING = 0.1
@@ -273,19 +261,19 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Facts:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    stated = _served_as_training(run) or _parted_sets(run) or _closing_set(run)
+    losses = both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
+    stated = None if losses is None else _served_as_training(run, losses)
+    stated = stated or _parted_sets(run) or (None if losses is None else _closing_set(run, losses))
     if stated is not None:
         yield stated
 
 
-def _served_as_training(run: Run) -> DerivedFact | None:
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return None
+def _served_as_training(run: Run, losses: Losses) -> DerivedFact | None:
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
-    start, train = losses[0].value[0], median(tail(losses[0]))
-    ends = sorted((median(tail(series.finite)), series.name) for series in sets)
-    if len(ends) < 2 or not 0 <= train < start or not start > 0:
+    start, train = losses[0].value[0], last_level(losses[0])
+    ends = sorted((last_level(series.finite), series.name) for series in sets)
+    if len(ends) < 2 or not 0 <= train < start:
         return None
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
@@ -308,11 +296,9 @@ MIN_CLOSING_SCORE_GAP = 0.15
 _OF_ROWS_AT_ONCE = regex(r"\b(?:bs|again)\b|train")
 
 
-def _closing_set(run: Run) -> DerivedFact | None:
+def _closing_set(run: Run, losses: Losses) -> DerivedFact | None:
     """Return that a set which is evaluated at the end alone scores far below one that is served as training is."""
-    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return None
-    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), (median(tail(series)) for series in losses)
+    start, (train, evaluated) = median(losses[0].value[:LEAST_PAIRS]), map(last_level, losses)
     if not 0 <= train < start or abs(evaluated - train) > AS_IN_TRAINING * start:
         return None
     for near in whole_columns(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
@@ -359,33 +345,32 @@ GETS_WORSE = 1.15
 
 def _parted_sets(run: Run) -> DerivedFact | None:
     """Return that one set gets far better by an error that gets worse on another, as far as both are logged."""
-    sets: dict[tuple[str, ...], list[Series]] = {}
     errors = (Quantity.LOSS, Quantity.SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
-    for series in columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else ():
-        measure = tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES)
-        sets.setdefault(measure, []).append(series)
+    columns = columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else []
+    sets = by_key(
+        (tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES), series)
+        for series in columns
+        if series.value.min() > 0
+    )
     for alike in sets.values():
-        ends = sorted(
-            (median(tail(series)) / series.value[0], at) for at, series in enumerate(alike) if series.value.min() > 0
-        )
-        near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
-        if (
-            near is far
-            or ends[0][0] > 1 - MIN_LEARNING_FALL_SHARE
-            or ends[-1][0] < GETS_WORSE
-            or not np.array_equal(near.step, far.step)
-        ):
+        near, far = (of(alike, key=_left_of_first) for of in (min, max))
+        is_apart = _left_of_first(near) <= 1 - MIN_LEARNING_FALL_SHARE and _left_of_first(far) >= GETS_WORSE
+        if not is_apart or not np.array_equal(near.step, far.step):
             continue
-        falls, rises = ((figure(each.value[0]), figure(median(tail(each)))) for each in (near, far))
+        falls, rises = ((figure(each.value[0]), figure(last_level(each))) for each in (near, far))
         return derived_fact(
             "held_out_set_gets_worse",
             f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
             f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
             "as neighbours in time or of one group do, or the second set is of another kind.",
-            {"near": median(tail(near)), "far": median(tail(far))},
+            {"near": last_level(near), "far": last_level(far)},
             at=far.step[-1],
         )
     return None
+
+
+def _left_of_first(series: Series) -> float:
+    return last_level(series) / float(series.value[0])
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
@@ -422,64 +407,48 @@ def worse_beyond_length(run: Run, losses: Losses) -> Facts:
 
     Where no loss is split by positions or lengths, a longer row in the settings and a wide gap are stated.
     """
-    length = run.setting("sequence_length")
-    if not length:
+    length, start, train = run.setting("sequence_length"), median(losses[0].value[:LEAST_PAIRS]), last_level(losses[0])
+    if not length or not 0 <= train < start:
         return
-    start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
-    apart = FAR_APART * start
-    if not 0 <= train < start:
-        return
-    placed = [
-        (*places, series)
-        for series in columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
-        if (places := _places_of(series)) is not None
-    ]
+    evaluated = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
+    placed = [(*places, series) for series in evaluated if (places := _places_of(series)) is not None]
     near = max((each for each in placed if each[1] <= length), key=lambda each: each[1], default=None)
-    beyond = [each for each in placed if each[0] >= length < each[1]]
+    beyond = min((each for each in placed if each[0] >= length < each[1]), key=lambda each: each[0], default=None)
     longer = next(iter(_longer_rows(run, length)), "")
-    if near is not None and beyond:
-        low, high = (median(tail(series)) for series in (near[2], min(beyond, key=lambda each: each[0])[2]))
-        if low - train > AS_IN_TRAINING * start or high - low < apart:
-            return
-        far = min(beyond, key=lambda each: each[0])[2]
-        text = (
-            f"{named(near[2])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and {named(far)} "
-            f"at {figure(high)}. Training rows have {figure(length)} tokens{longer and f', and {longer}'}: what lies "
-            "beyond was never trained."
-        )
-        values = {"train": train, "near": low, "far": high, "length": length}
-        yield derived_fact("worse_beyond_length", text, values)
-    elif longer and (high := median(tail(losses[1]))) - train >= apart:
-        text = (
+    if near is not None and beyond is not None:
+        low, high = last_level(near[2]), last_level(beyond[2])
+        if low - train <= AS_IN_TRAINING * start and high - low >= FAR_APART * start:
+            yield derived_fact(
+                "worse_beyond_length",
+                f"{named(near[2])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
+                f"{named(beyond[2])} at {figure(high)}. Training rows have {figure(length)} tokens"
+                f"{longer and f', and {longer}'}: what lies beyond was never trained.",
+                {"train": train, "near": low, "far": high, "length": length},
+            )
+    elif longer and (high := last_level(losses[1])) - train >= FAR_APART * start:
+        yield derived_fact(
+            "evaluated_on_longer",
             f"training rows have {figure(length)} tokens, and {longer}. {named(losses[1])} ends at about "
             f"{figure(high)} and {named(losses[0])} at {figure(train)}. Positions beyond the rows of training were "
-            "never trained."
+            "never trained.",
+            {"train": train, "far": high, "length": length},
         )
-        values = {"train": train, "far": high, "length": length}
-        yield derived_fact("evaluated_on_longer", text, values)
 
 
 def _places_of(series: Series) -> tuple[float, float] | None:
     """Return the first position and the end of those that a loss is of; a single length is of all up to it."""
-    match = _PLACES.search(" ".join(pieces_of(named(series))))
-    if match is None:
+    if (match := _PLACES.search(" ".join(pieces_of(named(series))))) is None:
         return None
-    first, last = (
-        float(number) * (1024 if kilo else 1) if number else None
-        for number, kilo in ((match["start"], match["kilo"]), (match["end"], match["kilos"]))
-    )
-    if first is None:
-        return None
-    return (first, first) if last is None else (first, last)
+    first = float(match["start"]) * (1024 if match["kilo"] else 1)
+    return first, float(match["end"]) * (1024 if match["kilos"] else 1) if match["end"] else first
 
 
 def _longer_rows(run: Run, length: float) -> Iterator[str]:
     """Yield the settings that give rows of evaluation a greater length, with their values."""
     for setting in run.settings.values():
         words = set(pieces_of(setting.key))
-        if not _OF_OTHERS.isdisjoint(words) or _EVALUATED.isdisjoint(words) or _LENGTHS.isdisjoint(words):
-            continue
-        if isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
+        is_length = words & _EVALUATED and words & _LENGTHS and not words & _OF_OTHERS
+        if is_length and isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
             yield f"{setting.key} is {figure(setting.value)}"
 
 
@@ -497,35 +466,27 @@ def evaluation_by_rows_at_once(run: Run) -> Facts:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
     quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
     scores = columns_of(run, *quantities, phase="eval")
-    losses = columns_of(run, Quantity.LOSS, phase="eval")
-    for few in (*scores, *losses):
+    measured = [*scores, *columns_of(run, Quantity.LOSS, phase="eval")]
+    for few in measured:
         rows, part = _rows_at_once(few)
-        others = [
-            many
-            for many in (*scores, *losses)
-            if many.role and few.role and many.role.quantity is few.role.quantity
-            and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
-        ]  # fmt: skip
-        if not rows or not others:
+        alike = [many for many in measured if many.quantity is few.quantity and _rows_at_once(many)[1] == part]
+        many = max((many for many in alike if not 0 < _rows_at_once(many)[0] <= rows), key=_right, default=None)
+        if not rows or many is None or (rows > FEW_ROWS and not _rows_at_once(many)[0]):
             continue
-        many = max(others, key=_right)
-        if rows > FEW_ROWS and not _rows_at_once(many)[0]:
-            continue
-        is_loss = few.role is not None and few.role.quantity is Quantity.LOSS
+        is_loss = few.quantity is Quantity.LOSS
         low, high = (median(tail(series) if is_loss else as_shares(tail(series))) for series in (few, many))
         if is_loss:
             is_far = low > TIMES_AS_HIGH * high > 0 and _fewer_right(scores, rows)
         else:
             is_far = _right(many) - _right(few) >= FAR_FROM_ALL
-        if not is_far:
-            continue
-        yield derived_fact(
-            "evaluation_by_rows_at_once",
-            f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
-            f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
-            "Statistics of the batch make it depend on all of them.",
-            {"few": low, "many": high},
-        )
+        if is_far:
+            yield derived_fact(
+                "evaluation_by_rows_at_once",
+                f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+                f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+                "Statistics of the batch make it depend on all of them.",
+                {"few": low, "many": high},
+            )
 
 
 def _fewer_right(scores: Sequence[Series], rows: int) -> bool:
@@ -543,10 +504,10 @@ def _rows_at_once(score: Series) -> tuple[int, str]:
 
 def _right(score: Series) -> float:
     """Return the share of right answers at the end, or a loss below zero."""
-    if score.role and score.role.quantity is Quantity.LOSS:
-        return -median(tail(score))
+    if score.quantity is Quantity.LOSS:
+        return -last_level(score)
     share = median(as_shares(tail(score)))
-    return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
+    return 1 - share if score.quantity is Quantity.ERROR_RATE else share
 
 
 def _around(series: Series, steps: Floats) -> Floats:
@@ -579,10 +540,11 @@ _SCORES = (
 
 def _is_of_one_class(series: Series) -> bool:
     """Say whether a score measures one class, which answers of another class alone leave at 0."""
-    role = series.role
-    if role is None or role.quantity not in (Quantity.F1, Quantity.DICE, Quantity.IOU, Quantity.AVERAGE_PRECISION):
-        return False
-    return role.quantity is not Quantity.IOU or bool(role.part)
+    is_of_part = series.role is not None and bool(series.role.part)
+    return series.quantity in _OF_CLASSES or (series.quantity is Quantity.IOU and is_of_part)
+
+
+_OF_CLASSES = (Quantity.F1, Quantity.DICE, Quantity.AVERAGE_PRECISION)
 
 
 def contradictions(run: Run) -> Facts:
@@ -591,24 +553,24 @@ def contradictions(run: Run) -> Facts:
     Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
     scores whose phase is not known, too.
     """
-    for score, other in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
-        good, bad = sorted((score, other), key=lambda series: -series.value[-1])
+    loss = training_loss(run, LEAST_PAIRS)
+    for pair in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
+        good, bad = sorted(pair, key=lambda series: -series.value[-1])
         if good.value[-1] < MIN_GOOD_SCORE or not 0 <= bad.value.max() < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or bad.value[-1] > bad.value[0]:
             continue
         phases = {series.role.phase for series in (good, bad) if series.role}
-        is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
-        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
+        is_learnt = loss is not None and learns(loss)
+        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and is_learnt
         if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
             continue
+        fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
         if is_one_answer:
             fact = "one_answer_of_majority"
             expected = "Neither ever moves while the loss falls: all rows get one answer, that of the common class."
-        elif is_majority:
+        elif not np.ptp(bad.value) or _is_of_one_class(bad):
             fact, expected = "majority_alone", "Where one class is rare, answers of the other alone give both."
-        else:
-            fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
         yield derived_fact(
             fact,
             f"{named(good)} is {figure(good.value[-1])} at the end while {named(bad)} is "
@@ -617,20 +579,13 @@ def contradictions(run: Run) -> Facts:
         )
 
 
-def _is_learnt(run: Run) -> bool:
-    loss = training_loss(run, LEAST_PAIRS)
-    return loss is not None and median(tail(loss)) < (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0])
-
-
 # A ranking by chance next to a loss that has learnt to rank.
 
 
 BY_CHANCE = 1.5
 """Times the share of hits by chance up to which hits are by chance. Chosen: the error of some hundred queries."""
-LEARNT_TO_RANK = 0.5
-"""Share of the loss of a uniform guess below which a loss has learnt to rank. Chosen."""
 MOST_RANKED = 0.5
-"""Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
+"""Share of the candidates that are looked at. Chosen: beyond, the first k are most of them, and hits by chance many."""
 FEWEST_RANKED = 20
 """Candidates of a ranking. Chosen: among a few, hits by chance are many."""
 _CANDIDATES = regex(
@@ -654,11 +609,10 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
         for setting in run.settings.values()
         if _CANDIDATES.search(setting.key) and isinstance(setting.value, int | float) and setting.value >= FEWEST_RANKED
     ]
-    rows = run.setting("per_device_train_batch_size")
+    rows, lows = run.setting("per_device_train_batch_size"), list(map(last_level, losses))
     if len(counts) != 1 or not rows or rows < 2:
         return
-    lows = [median(tail(loss)) for loss in losses]
-    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < losses[0].value[0]:
+    if not 0 <= max(lows) < HALVED * math.log(rows) < losses[0].value[0]:
         return
     hits = ((rank / counts[0], score) for rank, score in _hits(run))
     share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
@@ -666,11 +620,11 @@ def ranking_by_chance(run: Run, losses: Losses) -> Facts:
         return
     yield derived_fact(
         "ranking_by_chance",
-        f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
+        f"{named(score)} is about {figure(last_level(score))}, and hits by chance among {figure(counts[0])} "
         f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
         f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
         "than by chance: the two are not of the same answers.",
-        {"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
+        {"hits": last_level(score), "by_chance": share, "loss": lows[1]},
     )
 
 
@@ -678,10 +632,6 @@ _OF_ORDER = (Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.NDCG, Quantity.M
 """Scores that nearly any change of the answers moves, unlike a share of right ones."""
 _OF_LABELS = (Quantity.AUC, Quantity.AVERAGE_PRECISION)
 """Those of a classifier, whose loss a bias alone moves: the order of rows is then the same."""
-MIN_SAME_RANKINGS = 5
-"""Evaluations at which a score of a ranking is the same. Chosen: two models rank no rows of some size alike."""
-MIN_LOSS_MOVE_SHARE = 0.02
-"""Share of its level by which the loss of these evaluations moves. Chosen: then answers move, and their order."""
 
 
 def ranking_stands_still(run: Run) -> Facts:
@@ -690,21 +640,17 @@ def ranking_stands_still(run: Run) -> Facts:
     The loss of a classifier ends below that of a constant guess. Not this where the score is round, as that of equal
     answers is, or printed with two digits; nor of a named part, such as a baseline, or where another such score moves.
     """
-    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_SAME_RANKINGS)), None)
-    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < MIN_LOSS_MOVE_SHARE * abs(median(loss.value)):
+    loss = next(iter(columns_of(run, Quantity.LOSS, phase="eval", least=MIN_STILL_EVALUATIONS)), None)
+    least = 0.0 if loss is None else MAX_STILL_EVALUATION_SPREAD * abs(median(loss.value))
+    if loss is None or run.kind in POLICIES or np.ptp(loss.value) < least:
         return
     share = share_of_ones(run)[0]
-    is_learnt = share is not None and median(tail(loss)) < OF_CONSTANT * loss_of_guess(share)
-    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_SAME_RANKINGS)
-    if any(np.ptp(score.value) for score in scores):
-        return
-    for score in scores:
-        value, is_of_labels = score.value[0], score.role is not None and score.role.quantity in _OF_LABELS
-        if (
-            any(word.isalpha() and word != "pr" for word in _parts(score))
-            or (is_of_labels and not is_learnt)
-            or float(f"{value:.2g}") == value
-        ):
+    is_learnt = share is not None and last_level(loss) < OF_CONSTANT * loss_of_guess(share)
+    scores = columns_of(run, *_OF_ORDER, phase="eval", least=MIN_STILL_EVALUATIONS)
+    for score in scores if not any(np.ptp(score.value) for score in scores) else ():
+        value, is_of_labels = score.value[0], score.quantity in _OF_LABELS
+        is_of_part = any(word.isalpha() and word != "pr" for word in _parts(score))
+        if is_of_part or (is_of_labels and not is_learnt) or float(f"{value:.2g}") == value:
             continue
         constant = f", and a constant guess has {figure(loss_of_guess(share))}" if share and is_of_labels else ""
         yield derived_fact(
@@ -719,8 +665,6 @@ def ranking_stands_still(run: Run) -> Facts:
 
 FAR_BACKWARDS = -0.4
 """How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
-LEARNS_AT_ALL = 0.1
-"""Share by which an evaluation loss falls where the share of the labels is not known. Chosen: by hand."""
 
 
 def ranked_backwards(run: Run) -> Facts:
@@ -731,25 +675,27 @@ def ranked_backwards(run: Run) -> Facts:
     evaluation = next(iter(columns_of(run, *LOSSES, phase="eval", least=LEAST_PAIRS)), None)
     if evaluation is None or run.kind in NOT_BY_LOSS:
         return
-    share = share_of_ones(run)[0] if evaluation.role and evaluation.role.quantity is Quantity.LOSS else None
-    first, last = evaluation.value[0], median(tail(evaluation))
+    share = share_of_ones(run)[0] if evaluation.quantity is Quantity.LOSS else None
+    first, last = evaluation.value[0], last_level(evaluation)
     for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
-        is_area = score.role is not None and score.role.quantity is Quantity.AUC
-        order = 2 * as_shares(score.value) - 1 if is_area else score.value
-        least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - LEARNS_AT_ALL) * first
-        is_worse = order.max() > FAR_BACKWARDS or order[-1] > order[0]
-        if is_worse or order.min() < -1 or not 0 < last < least or (is_area and not is_auc(score)):
-            continue
-        constant = f", below {figure(loss_of_guess(share))}, that of a constant guess" if share and is_area else ""
-        yield derived_fact(
-            "ranked_backwards",
-            f"{named(score)} goes from {figure(score.value[0])} to {figure(score.value[-1])}, the "
-            f"wrong side of {'0.5' if is_area else '0'}, while {named(evaluation)} goes from {figure(first)} to "
-            f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
-            "sign, or is of the other class.",
-            {"score": score.value[-1], "loss": last},
-            at=score.step[0],
-        )
+        is_area, middle, constant = score.quantity is Quantity.AUC, "0", ""
+        order, least = score.value, (1 - MIN_LEARNT_LOSS_SHARE) * first
+        if is_area:
+            order, middle = 2 * as_shares(score.value) - 1, "0.5"
+        if is_area and share:
+            least = loss_of_guess(share) * OF_CONSTANT
+            constant = f", below {figure(loss_of_guess(share))}, that of a constant guess"
+        is_backwards = -1 <= order.min() <= order.max() <= FAR_BACKWARDS and order[-1] <= order[0]
+        if is_backwards and 0 < last < least and (is_auc(score) or not is_area):
+            yield derived_fact(
+                "ranked_backwards",
+                f"{named(score)} goes from {figure(score.value[0])} to {figure(score.value[-1])}, the "
+                f"wrong side of {middle}, while {named(evaluation)} goes from {figure(first)} to "
+                f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
+                "sign, or is of the other class.",
+                {"score": score.value[-1], "loss": last},
+                at=score.step[0],
+            )
 
 
 def score_of_last_batch(run: Run) -> Facts:
@@ -763,22 +709,19 @@ def score_of_last_batch(run: Run) -> Facts:
         shares = as_shares(series.value)
         between = distinct(shares[(shares > 0) & (shares < 1)])
         few = rows_behind(shares) if len(between) > 1 else None
-        if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
-            continue
-        yield derived_fact(
-            "score_of_last_batch",
-            f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
-            f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
-            f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
-            {"rows": rows, "counted": few},
-        )
+        if few is not None and not rest % few and (few / rows) ** len(between) <= MAX_CHANCE_OF_MULTIPLES:
+            yield derived_fact(
+                "score_of_last_batch",
+                f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
+                f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
+                f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone.",
+                {"rows": rows, "counted": few},
+            )
 
 
 _MIDDLES = frozenset({"median", "med", "md", "medr", "mdr"})
 _RANKS = frozenset({"rank", "place", "position", "medr", "mdr"})
 """The words that name a median rank: one of each."""
-LEFT_OF_RANK = 0.5
-"""Share of its first level to which a median rank comes down where hits have to follow. Chosen: what is learnt."""
 LEFT_OF_HITS = 0.5
 """Share of the hits that such a rank has at least, below which they are not of it. Chosen: a median is rounded."""
 
@@ -797,34 +740,29 @@ def hits_contradict_ranks(run: Run) -> Facts:
 def _hopeless_hits(run: Run) -> DerivedFact | None:
     hits = [(rank, score) for rank, score in _hits(run) if score.value.max() < MAX_HOPELESS_SCORE]
     far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
-    if score is None:
-        return None
-    ranks = [series for series in _median_ranks(run) if 0 <= median(tail(series)) <= far_down]
     # What is not among the first k adds 1 / (k + 1) at most.
     least = 0.5 + 0.5 / (far_down + 1)
-    ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= median(tail(series)) <= 1]
-    ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
-    if not ranks:
+    ranks = [series for series in _median_ranks(run) if 0 <= last_level(series) <= far_down]
+    ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= last_level(series) <= 1]
+    ranks = [series for series in ranks if score is not None and np.array_equal(series.step, score.step)]
+    if score is None or not ranks:
         return None
     return derived_fact(
         "hits_contradict_ranks",
         f"{named(score)} is {figure(score.value.max())} at most, and {named(ranks[0])} about "
-        f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
+        f"{figure(last_level(ranks[0]))}: half of the right answers and more are among the first {far_down}. "
         "The two are not of the same ranking.",
-        {"hits": score.value.max(), "rank": median(tail(ranks[0]))},
+        {"hits": score.value.max(), "rank": last_level(ranks[0])},
     )
 
 
 def _hits_stand_while_ranks_fall(run: Run) -> DerivedFact | None:
-    for rank in _median_ranks(run):
-        end = median(tail(rank))
-        if len(rank) < 2 * LEAST_PAIRS or not 0 < end <= LEFT_OF_RANK * median(rank.value[:LEAST_PAIRS]):
-            continue
-        for far_down, score in _hits(run):
-            shares, least = as_shares(score.value), min(1.0, far_down / end) / 2
-            first, last = median(shares[:LEAST_PAIRS]), median(shares[-max(1, len(shares) // 3) :])
-            if not np.array_equal(rank.step, score.step) or last > min(first * GETS_WORSE, LEFT_OF_HITS * least):
-                continue
+    ranks = [rank for rank in _median_ranks(run) if len(rank) >= 2 * LEAST_PAIRS]
+    fallen = [rank for rank in ranks if 0 < last_level(rank) <= HALVED * median(rank.value[:LEAST_PAIRS])]
+    for rank, (far_down, score) in product(fallen, _hits(run)):
+        shares, end = as_shares(score.value), last_level(rank)
+        first, last, least = median(shares[:LEAST_PAIRS]), median(last_third(shares)), min(1.0, far_down / end) / 2
+        if np.array_equal(rank.step, score.step) and last <= min(first * GETS_WORSE, LEFT_OF_HITS * least):
             return derived_fact(
                 "hits_contradict_ranks",
                 f"{named(rank)} falls from {figure(rank.value[0])} to about {figure(end)}, and {named(score)} is "
@@ -854,10 +792,6 @@ def _hits(run: Run) -> Iterator[tuple[int, Series]]:
 
 MIN_EVALUATIONS = 4
 """Evaluations that are perfect or equal at least. Chosen: three may be so by chance."""
-AS_AT_START = 0.5
-"""Share of the first training loss that evaluation has at first, where little is learnt. Chosen."""
-MOST_OF_CANDIDATES = 0.5
-"""Share of the candidates from which on the first k are most of them. Chosen."""
 LARGEST_GUESS = 20.0
 """A first loss above this is that of no guess. Chosen: far above ln of any vocabulary."""
 _OF_ANSWERS = (Quantity.ACCURACY, Quantity.HIT_RATE, Quantity.RECALL)
@@ -878,15 +812,15 @@ def perfect_at_once(run: Run, losses: Losses) -> Facts:
     Not this where the first k are most of as many candidates as the first loss tells, or a recall is of one class.
     """
     start, evaluation = losses[0].value[0], losses[1]
-    first, last = evaluation.value[0], median(tail(evaluation))
-    if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
+    first, last = evaluation.value[0], last_level(evaluation)
+    if not first > HALVED * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
-        is_of_all = score.role is not None and score.role.is_whole and score.role.quantity is not Quantity.RECALL
-        is_perfect = bool((as_shares(score.value) == 1).all()) and score.step[0] <= evaluation.step[0]
+        is_of_all = score.role is not None and score.role.is_whole and score.quantity is not Quantity.RECALL
         ranked = _AMONG_FIRST.search(named(score))
-        is_few = ranked is not None and int(ranked[1]) < MOST_OF_CANDIDATES * math.exp(min(start, LARGEST_GUESS))
-        if is_perfect and (is_few or (is_of_all and ranked is None)):
+        is_few = ranked is not None and int(ranked[1]) < MOST_RANKED * math.exp(min(start, LARGEST_GUESS))
+        is_asked = is_few or (is_of_all and ranked is None)
+        if is_asked and (as_shares(score.value) == 1).all() and score.step[0] <= evaluation.step[0]:
             yield derived_fact(
                 "perfect_at_once",
                 f"{named(score)} is {figure(score.value[0])} at all {len(score)} evaluations, from "
@@ -901,26 +835,23 @@ def scores_equal(run: Run) -> Facts:
     """Yield two scores of different things that have the same value at each evaluation."""
     scores = columns_of(run, *_MAY_BE_EQUAL, *_OF_RANKINGS_AND_ERRORS, phase="eval", least=MIN_EVALUATIONS)
     for one, other in combinations(scores, 2):
-        if not np.array_equal(one.step, other.step) or not np.array_equal(one.value, other.value):
-            continue
-        if len(distinct(one.value)) < LEAST_PAIRS or not _differ(one, other):
-            continue
-        yield derived_fact(
-            "scores_equal",
-            f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from {figure(one.value[0])} to "
-            f"{figure(one.value[-1])}. They are of different things: one is computed or logged as the other.",
-            {"first": one.value[0], "last": one.value[-1]},
-        )
+        are_same = np.array_equal(one.step, other.step) and np.array_equal(one.value, other.value)
+        if are_same and len(distinct(one.value)) >= LEAST_PAIRS and _differ(one, other):
+            yield derived_fact(
+                "scores_equal",
+                f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from "
+                f"{figure(one.value[0])} to {figure(one.value[-1])}. They are of different things: one is computed or "
+                "logged as the other.",
+                {"first": one.value[0], "last": one.value[-1]},
+            )
 
 
 def _differ(one: Series, other: Series) -> bool:
     """Say whether two scores are of different things, such as those among the first 1 and 10, that never are equal."""
-    if one.role is None or other.role is None:
-        return False
-    if one.role.quantity is other.role.quantity:
+    if one.quantity is other.quantity:
         first, second = (_AMONG_FIRST.search(named(each)) for each in (one, other))
         return first is not None and second is not None and first[1] != second[1]
-    return one.role.quantity not in _MAY_BE_EQUAL or other.role.quantity not in _MAY_BE_EQUAL
+    return not {one.quantity, other.quantity} <= _MAY_BE_EQUAL
 
 
 # Scores of the same answers that stand in an order, whatever the answers are.
@@ -943,36 +874,33 @@ def scores_out_of_order(run: Run) -> Facts:
     for low, high, why in _ordered(run):
         if len(low) < LEAST_PAIRS or not np.array_equal(low.step, high.step):
             continue
-        ends = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
-        if ends[1].min() < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
-            continue
-        yield derived_fact(
-            "scores_out_of_order",
-            f"{named(high)} is {figure(high.value[-1])} at the end, and {named(low)} "
-            f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
-            {"low": low.value[-1], "high": high.value[-1]},
-        )
+        lows, highs = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
+        if highs.min() >= 0 and (highs < (1 - OUT_OF_ORDER) * lows).all():
+            yield derived_fact(
+                "scores_out_of_order",
+                f"{named(high)} is {figure(high.value[-1])} at the end, and {named(low)} "
+                f"{figure(low.value[-1])}. {why}: one of them is computed or logged as something else.",
+                {"low": low.value[-1], "high": high.value[-1]},
+            )
 
 
 def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
     """Yield pairs of columns, the first of them never above the second, with the reason."""
     ranked: dict[tuple[Quantity, str, str], dict[int, Series]] = {}
     for series in columns_of(run, *_GROWS_WITH_RANK, Quantity.ERROR_RATE):
-        if series.role is not None:
+        if (role := series.role) is not None:
             rank = _AMONG_FIRST.search(named(series))
-            is_first = series.role.is_whole and series.role.quantity in (Quantity.ACCURACY, Quantity.ERROR_RATE)
+            is_first = role.is_whole and role.quantity in (Quantity.ACCURACY, Quantity.ERROR_RATE)
             count = int(rank[1]) if rank else int(is_first)
-            rest = " ".join(word for word in series.role.part.split() if word != str(count))
-            ranked.setdefault((series.role.quantity, series.role.phase, rest), {})[count] = series
+            rest = " ".join(word for word in role.part.split() if word != str(count))
+            ranked.setdefault((role.quantity, role.phase, rest), {})[count] = series
     for (quantity, *_), by_rank in ranked.items():
         for few, many in combinations(sorted(by_rank.keys() - {0}), 2):
-            pair = by_rank[few], by_rank[many]
-            is_error = quantity is Quantity.ERROR_RATE
-            reason = f"What is right among the first {few} is right among the first {many}"
-            yield (*(pair[::-1] if is_error else pair), reason)
-    for low, high, why in _AT_MOST:
-        lows, highs = columns_of(run, low), columns_of(run, high)
-        yield from ((one, other, why) for one in lows for other in highs if _same_rows(one, other))
+            low, high = (many, few) if quantity is Quantity.ERROR_RATE else (few, many)
+            yield by_rank[low], by_rank[high], f"What is right among the first {few} is right among the first {many}"
+    for low_quantity, high_quantity, why in _AT_MOST:
+        pairs = product(columns_of(run, low_quantity), columns_of(run, high_quantity))
+        yield from ((one, other, why) for one, other in pairs if _same_rows(one, other))
 
 
 def _same_rows(one: Series, other: Series) -> bool:
@@ -980,10 +908,9 @@ def _same_rows(one: Series, other: Series) -> bool:
 
     A score of a ranking without its number may be of all ranks, next to a hit rate among the first alone.
     """
-    if one.role is None or other.role is None:
-        return False
-    is_counted = one.role.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
-    return is_counted and (one.role.phase, one.role.part) == (other.role.phase, other.role.part)
+    is_counted = one.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
+    sides = [(each.role.phase, each.role.part) for each in (one, other) if each.role]
+    return is_counted and sides[0] == sides[1]
 
 
 # Shares of targets below a prediction, next to the quantile that it is of.
@@ -1014,20 +941,19 @@ def quantiles_mirrored(run: Run) -> Facts:
     set_to = [
         float(setting.value)
         for setting in run.settings.values()
-        if _QUANTILE.fullmatch(setting.key.rpartition("/")[2]) and isinstance(setting.value, int | float)
+        if _QUANTILE.fullmatch(setting.last_part) and isinstance(setting.value, int | float)
     ]
     parts = []
     for series in (each.finite for name, each in run.series.items() if each is run[name]):
         name = named(series)
         if not _COVERS.search(name) or len(series) < LEAST_PAIRS:
             continue
-        found = list(_OF_QUANTILE.finditer(name))[-1:]
-        of_name = [float(f"0.{match['share'] or match['spelt'] or match['percent']}") for match in found]
-        asked = next(iter([*of_name, *set_to]), 0.5)
-        to_side, late = math.copysign(1.0, asked - 0.5), tail(series) - 0.5
-        if not 0 < asked < 1 or abs(asked - 0.5) < EXTREME_QUANTILE:
-            continue
-        if (late * to_side).max() <= -abs(asked - 0.5) / 2 and np.abs(late).max() <= 0.5:
+        late = tail(series) - 0.5
+        of_name = [match["share"] or match["spelt"] or match["percent"] for match in _OF_QUANTILE.finditer(name)]
+        asked = next(iter([*(float(f"0.{digits}") for digits in of_name[-1:]), *set_to]), 0.5)
+        off = asked - 0.5
+        is_mirrored = (late * math.copysign(1.0, off)).max() <= -abs(off) / 2 and np.abs(late).max() <= 0.5
+        if EXTREME_QUANTILE <= abs(off) < 0.5 and is_mirrored:
             parts.append(f"{name} ends at about {figure(median(late) + 0.5)}, and {figure(asked)} is asked")
     if parts:
         yield derived_fact(
@@ -1056,29 +982,27 @@ def known_but_not_written(run: Run) -> Facts:
     """Yield that the texts that the model writes are wrong, though it knows nearly each next token that it is given."""
     scores = columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS)
     perplexity, bound = next_token_known(run), KNOWN_PERPLEXITY
-    if perplexity is None and (loss := logged(run, "eval_loss")) is not None:
-        perplexity, bound = loss, KNOWN_LOSS
+    if perplexity is None:
+        perplexity, bound = logged(run, "eval_loss"), KNOWN_LOSS
         exact = columns_of(run, Quantity.ACCURACY, least=LEAST_PAIRS)
         scores = [score for score in exact if not _EXACT.isdisjoint(pieces_of(named(score)))]
     known = 0 if perplexity is None else true_at_end(perplexity.value <= bound)
-    if perplexity is None or not known or run.kind in NOT_BY_LOSS:
-        return
-    known_from = perplexity.step[len(perplexity) - known]
-    for score in scores:
-        later = score.where(score.step >= known_from)
-        is_error = score.role is not None and score.role.quantity is Quantity.WORD_ERROR_RATE
+    for score in scores if known and run.kind not in NOT_BY_LOSS else ():
+        if perplexity is None:
+            return
+        later = score.where(score.step >= perplexity.step[-known])
+        is_error = score.quantity is Quantity.WORD_ERROR_RATE
         is_wrong = as_shares(score.value).min() >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
-        if len(later) < LEAST_PAIRS or not is_wrong:
-            continue
-        yield derived_fact(
-            "known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
-            f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
-            f"ends at {figure(perplexity.value[-1])}. With the right tokens before it, the model knows the "
-            f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
-            "that it is to predict, or the texts are written or scored in a wrong way.",
-            {"score": score.value.max(), "perplexity": perplexity.value[-1]},
-            at=later.step[0],
-        )
+        if len(later) >= LEAST_PAIRS and is_wrong:
+            yield derived_fact(
+                "known_but_not_written" if bound == KNOWN_PERPLEXITY else "known_but_never_exact",
+                f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
+                f"ends at {figure(perplexity.value[-1])}. With the right tokens before it, the model knows the "
+                f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
+                "that it is to predict, or the texts are written or scored in a wrong way.",
+                {"score": score.value.max(), "perplexity": perplexity.value[-1]},
+                at=later.step[0],
+            )
 
 
 _REFERENCE = regex(
@@ -1097,24 +1021,24 @@ LEAST_TOKENS = 4
 
 def answers_begin_later(run: Run) -> Facts:
     """Yield that the last answers which the log prints begin with the second token of the right ones, not the first."""
-    refs = [(line, match["text"]) for line in run.text_lines if (match := _REFERENCE.match(line.text))]
-    hyps = [(line, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
-    last = [text for line, text in hyps if line.step == hyps[-1][0].step]
+    refs = [match["text"] for line in run.text_lines if (match := _REFERENCE.match(line.text))]
+    hyps = [(line.step, match["text"]) for line in run.text_lines if (match := _HYPOTHESIS.match(line.text))]
+    last = [text for step, text in hyps if step == hyps[-1][0]]
     if not refs or len(last) != len(refs):  # lines that come again are kept once
         return
-    pairs = [(_tokens_of(ref), _tokens_of(hyp)) for (_, ref), hyp in zip(refs, last, strict=True)]
+    pairs = [(_tokens_of(ref), _tokens_of(hyp)) for ref, hyp in zip(refs, last, strict=True)]
     pairs = [(ref, hyp) for ref, hyp in pairs if len(ref) >= LEAST_TOKENS and hyp and ref[0] != ref[1]]
     later = [(ref, hyp) for ref, hyp in pairs if hyp[0] == ref[1] and hyp[: len(ref)] != ref]
     if not later or len(later) < len(pairs):
         return
-    ref, hyp = (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
+    step, (ref, hyp) = hyps[-1][0], (" ".join(tokens[:SHOWN_TOKENS]) for tokens in later[0])
     yield derived_fact(
         "answers_begin_later",
-        f"at {run.place(hyps[-1][0].step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
+        f"at {run.place(step)} the model writes {shorten(hyp, 60)!r} where {shorten(ref, 60)!r} is "
         f"right. In {len(later)} of {len(pairs)} such samples its first token is the second one of the right. "
         "A model that learns the token after the next one writes so.",
         {"samples": len(later)},
-        at=hyps[-1][0].step,
+        at=step,
     )
 
 
@@ -1140,18 +1064,13 @@ _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORE
 """What a score of several answers at once is called: its loss is a mean over single ones."""
 
 
-def _is_of_training(run: Run, score: Series) -> bool:
-    """Say whether a score is surely of the rows that are trained on: its name says so, or evaluation has its own."""
-    evaluated = any(columns_of(run, Quantity.ACCURACY, Quantity.LOSS, phase="eval", least=LEAST_PAIRS))
-    return evaluated or _OF_TRAINING.search(named(score)) is not None
-
-
 def _named_pairs(run: Run) -> Iterator[tuple[Series, Series]]:
-    """Yield losses with the accuracy of the same rows."""
+    """Yield losses with the accuracy of the same rows: its name says that it is of training, or evaluation has one."""
+    is_evaluated = any(columns_of(run, Quantity.ACCURACY, Quantity.LOSS, phase="eval", least=LEAST_PAIRS))
     for loss, score in PAIRS:
         if loss not in run or score not in run or _OF_WHOLES.search(named(run[score])):
             continue
-        if score != "accuracy" or _is_of_training(run, run[score]):
+        if score != "accuracy" or is_evaluated or _OF_TRAINING.search(named(run[score])):
             yield run[loss], run[score]
 
 
@@ -1171,17 +1090,15 @@ def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
 
 def below_accuracy(run: Run) -> Facts:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
-    if run.kind in NOT_BY_LOSS:
-        return
-    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)):
+    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)) if run.kind not in NOT_BY_LOSS else ():
         steps, accuracy, loss = aligned(score.finite, of_loss.finite)
         later = slice(len(steps) // 2, None)
         right, level = as_shares(accuracy)[later], loss[later]
-        if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
+        wrong = 1 - median(right)
+        if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or wrong < MIN_WRONG:
             continue
         if np.mean(level < OF_LEAST * (1 - right) * math.log(2)) < SHARE_OF_RECORDS_BELOW:
             continue
-        wrong = 1 - median(right)
         least = wrong * math.log(2)
         yield derived_fact(
             "loss_contradicts_accuracy",
@@ -1209,13 +1126,11 @@ def losses_and_accuracies_disagree(run: Run) -> Facts:
     if run.kind in NOT_BY_LOSS or mixes_labels(run) or not all(name in run for name in needed):
         return
     evaluation, *others = (run[name].finite for name in needed)
-    columns = [aligned(series, evaluation) for series in others]
-    if len(evaluation) < MIN_RECORDS_FOR_LEVEL or len({len(values) for steps, values, _ in columns}) > 1:
+    answered, loss, trained = (aligned(series, evaluation)[1] for series in others)
+    if len(evaluation) < MIN_RECORDS_FOR_LEVEL or not len(answered) == len(loss) == len(trained) > 0:
         return
-    answered, loss, trained = (values for _, values, _ in columns)
-    ahead = as_shares(trained) - as_shares(answered)
-    excess = loss / evaluation.value[-len(loss) :]
-    if not len(ahead) or ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
+    ahead, excess = as_shares(trained) - as_shares(answered), loss / evaluation.value[-len(loss) :]
+    if ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
         return
     yield derived_fact(
         "losses_and_accuracies_disagree",
@@ -1238,14 +1153,14 @@ def negated_probability(run: Run) -> Facts:
 
     Not this where an overlap of masks is measured, whose negation is a loss.
     """
-    if run.kind in NOT_BY_LOSS or any(OVERLAP.search(name) for name in run.series):
-        return
-    for of_loss, score in [(run[loss], run[score]) for loss, score in PAIRS if loss in run and score in run]:
-        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
-        right = as_shares(accuracy)
-        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1 or _OF_A_PROBE.search(named(score)):
+    is_asked = run.kind not in NOT_BY_LOSS and not any(OVERLAP.search(name) for name in run.series)
+    for of_loss, score in ((run.series.get(loss), run.series.get(score)) for loss, score in PAIRS if is_asked):
+        if of_loss is None or score is None or _OF_A_PROBE.search(named(score)):
             continue
-        later = slice(len(steps) // 2, None)
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
+        right, later = as_shares(accuracy), slice(len(steps) // 2, None)
+        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1:
+            continue
         off = np.abs(loss[later] + right[later]).max()
         if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -MIN_MIRRORED_CORRELATION:
             continue
@@ -1263,8 +1178,6 @@ def negated_probability(run: Run) -> Facts:
 # A loss that rises on the rows that are trained on, while it orders them better.
 
 
-RISES_ON_TRAINING_ROWS = 1.2
-"""Times its start to which a training loss rises. Chosen: the noise of single batches has less."""
 ORDERS_BETTER = 0.01
 """Rise of an area under the ROC curve of training rows. Chosen: by hand."""
 
@@ -1280,16 +1193,15 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
         steps, order, level = aligned(area, loss)
         few = max(1, len(steps) // 5)
         (start, end), (low, high) = ((median(column[:few]), median(column[-few:])) for column in (level, order))
-        if not is_auc(area) or start <= 0 or end < RISES_ON_TRAINING_ROWS * start or high < low + ORDERS_BETTER:
-            continue
-        yield derived_fact(
-            "loss_rises_with_order",
-            f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
-            f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
-            "another loss than the one that is printed, which may be computed of raw scores.",
-            {"start": start, "end": end, "order": high},
-            at=steps[0],
-        )
+        if is_auc(area) and 0 < MIN_RISEN_LOSS_RATIO * start <= end and high >= low + ORDERS_BETTER:
+            yield derived_fact(
+                "loss_rises_with_order",
+                f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
+                f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
+                "another loss than the one that is printed, which may be computed of raw scores.",
+                {"start": start, "end": end, "order": high},
+                at=steps[0],
+            )
 
 
 # Training that does worse than evaluation at the same: accuracies on one scale.
@@ -1298,8 +1210,6 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
 MIN_LEAD_OVER_TRAINING = 0.2
 """By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
 less."""
-MIN_GOOD_ACCURACY = 0.9
-"""Share of right answers of evaluation from which on that is stated. Chosen."""
 DISTURBED_AHEAD = 0.1
 """The same difference where settings make training harder, whatever share is right. Chosen: chance is less."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
@@ -1309,35 +1219,27 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 def training_behind(run: Run) -> Facts:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time.
 
-    Where settings make training harder, evaluation need not answer nearly all.
-    Not this where training counts the tokens of prompts as well.
+    Where settings make training harder, evaluation need not answer nearly all. Not this where training counts the
+    tokens of prompts as well, or answers are counted against labels of two rows.
     """
-    if mixes_labels(run):
-        return  # what training answers is counted against labels of two rows
-    for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
+    fact, expected = _asked_alike(run)
+    is_disturbed = fact == "disturbed_training_behind"
+    least, lead = (0.0, DISTURBED_AHEAD) if is_disturbed else (MIN_GOOD_SCORE, MIN_LEAD_OVER_TRAINING)
+    for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY) if not mixes_labels(run) else ():
         train, evaluation = (
-            [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]
+            next((each for each in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(each))), None)
             for phase in ("train", "eval")
         )
-        if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
+        if train is None or len(train) < MIN_RECORDS_FOR_LEVEL or evaluation is None or len(evaluation) < LEAST_PAIRS:
             continue
-        low, high = median(tail(train[0])), median(tail(evaluation[0]))
-        fact, expected = _asked_alike(run)
-        is_disturbed = fact == "disturbed_training_behind"
-        if not (
-            high - low >= DISTURBED_AHEAD
-            if is_disturbed
-            else high >= MIN_GOOD_ACCURACY and high - low >= MIN_LEAD_OVER_TRAINING
-        ):
-            continue
-        if high > 1 or prompts_counted(run) is not None:
-            continue
-        yield derived_fact(
-            fact,
-            f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-            f"third). {expected}.",
-            {"train": low, "eval": high},
-        )
+        low, high = last_level(train), last_level(evaluation)
+        if high - low >= lead and least <= high <= 1 and prompts_counted(run) is None:
+            yield derived_fact(
+                fact,
+                f"{named(evaluation)} is {figure(high)} and {named(train)} {figure(low)} (medians of the last "
+                f"third). {expected}.",
+                {"train": low, "eval": high},
+            )
 
 
 def _asked_alike(run: Run) -> tuple[str, str]:
@@ -1377,23 +1279,17 @@ def training_rows_evaluated(run: Run) -> Facts:
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         again = next(filter(_is_of_training_rows, columns_of(run, quantity, least=LEAST_PAIRS)), None)
         held_out, train = (
-            [
-                each
-                for each in columns_of(run, quantity, phase=phase, least=LEAST_PAIRS)
-                if not _is_of_training_rows(each)
-            ]
-            for phase in ("eval", "train")
+            [each for each in columns_of(run, quantity, phase=of, least=LEAST_PAIRS) if not _is_of_training_rows(each)]
+            for of in ("eval", "train")
         )
         held_out = [series for series in held_out if again and _parts(series) <= _parts(again)]
         train = [series for series in train if held_out and _parts(held_out[0]) <= _parts(series)]
         if again is None or not train:
             continue
         learnt = min(train, key=lambda series: len(_parts(series)))
-        low, middle, high = (median(tail(series)) for series in (learnt, again, held_out[0]))
+        low, middle, high = map(last_level, (learnt, again, held_out[0]))
         gap = high - low if quantity is Quantity.LOSS else low - high
-        if gap < LEAST_GAP * max(abs(high), abs(low)):
-            continue
-        way = (middle - low) / (high - low)
+        way = (middle - low) / (high - low) if gap >= LEAST_GAP * max(abs(high), abs(low)) else 0.5
         if AS_NEAR < way < 1 - AS_NEAR or (abs(way) <= AS_NEAR and harder_in_training(run)):
             continue
         fact, expected = "gap_between_rows", "They do as well as in training, so the gap is one between rows."
@@ -1443,8 +1339,6 @@ _REPEATED = regex(
     needs=("eval", "val", "test"),
 )
 """A setting that gives how many times the same rows are evaluated."""
-AS_EXACT = 0.005
-"""Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
 _TURN = regex(
@@ -1456,19 +1350,20 @@ _TURN = regex(
 
 def evaluated_twice(run: Run) -> Facts:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
-    found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
-    if not found:
-        yield from _evaluated_in_turn(run)
-        yield from scored_again(run)
-        return
-    off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
-    yield derived_fact(
-        "evaluated_twice",
-        f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
-        f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
-        "values on the same rows, unless dropout or statistics of batches are still on.",
-        {"off": off, "first": first[-1], "second": second[-1]},
-    )
+    times = [each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part)]
+    is_repeated = any(isinstance(value, int | float) and value > 1 for value in times)
+    found = [pair for name in run.series if (pair := _made_twice(run, name, is_repeated=is_repeated)) is not None]
+    if found:
+        off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
+        yield derived_fact(
+            "evaluated_twice",
+            f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
+            f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
+            "values on the same rows, unless dropout or statistics of batches are still on.",
+            {"off": off, "first": first[-1], "second": second[-1]},
+        )
+    yield from _evaluated_in_turn(run)
+    yield from scored_again(run)
 
 
 def _evaluated_in_turn(run: Run) -> Facts:
@@ -1476,49 +1371,45 @@ def _evaluated_in_turn(run: Run) -> Facts:
 
     Not this where an evaluation draws samples.
     """
-    turns: dict[tuple[str, float], list[float]] = {}
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
-    for series in sorted(evaluations, key=lambda series: series.name):
-        if _TURN.search(series.name) is not None and len(series) == 1:
-            turns.setdefault((_TURN.sub("", series.name), series.step[0]), []).append(series.value[0])
-    enough = {place: values for place, values in turns.items() if len(values) > 1 and min(values) > 0}
-    off = {place: np.ptp(values) / max(values) for place, values in enough.items()}
-    place = max(off, key=lambda each: off[each], default=None)
-    if place is None or off[place] < AS_EXACT:
-        return
-    yield derived_fact(
-        "evaluated_twice",
-        f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
-        "weights. They give equal values on the same rows, unless dropout or statistics of batches are still on.",
-        {"off": off[place], "times": len(turns[place])},
+    turns = by_key(
+        ((_TURN.sub("", series.name), series.step[0]), series.value[0])
+        for series in sorted(evaluations, key=lambda series: series.name)
+        if _TURN.search(series.name) is not None and len(series) == 1
     )
+    off = {
+        place: np.ptp(values) / max(values) for place, values in turns.items() if len(values) > 1 and min(values) > 0
+    }
+    place = max(off, key=lambda each: off[each], default=None)
+    if place is not None and off[place] >= MIN_OFF_AGAIN:
+        yield derived_fact(
+            "evaluated_twice",
+            f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
+            "weights. They give equal values on the same rows, unless dropout or statistics of batches are still on.",
+            {"off": off[place], "times": len(turns[place])},
+        )
 
 
-def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
+def _made_twice(
+    run: Run, again: str, *, is_repeated: bool
+) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
     """Return how far an evaluation that was made again is off the first, if it is, with both names and their values."""
     word, role = _AGAIN.search(again), run[again].role
-    if word is None and role is not None and role.is_evaluation and _repeats_evaluations(run):
+    if word is None and role is not None and role.is_evaluation and is_repeated:
         word = _NUMBERED.search(again)
     if word is None:
         return None
     before, after = again[: word.start()], again[word.end() :]
     names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
-    tried = (each for name in names for each in (name, canonical(name), canonical(f"eval_{name}")))
-    once = next((name for name in tried if name != again and name in run), None)
+    known = [each for name in names for each in (name, canonical(name), canonical(f"eval_{name}"))]
     if word[0].lower().startswith("same") and _OF_OTHER_WEIGHTS.search(again) is None:
-        evaluations = columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
-        once = once or next((series.name for series in evaluations if series.name != again), None)
+        known += [series.name for series in columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)]
+    once = next((name for name in known if name != again and name in run), None)
     if once is None:
         return None
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
-    return (off, once, again, values) if off >= AS_EXACT else None
-
-
-def _repeats_evaluations(run: Run) -> bool:
-    """Say whether a setting has the same rows evaluated several times."""
-    times = (each.value for each in run.settings.values() if _REPEATED.fullmatch(each.last_part))
-    return any(isinstance(value, int | float) and value > 1 for value in times)
+    return (off, once, again, values) if off >= MIN_OFF_AGAIN else None
 
 
 # What the inputs of training and of evaluation are like, by statistics that no update moves.
@@ -1559,19 +1450,19 @@ def inputs_differ(run: Run) -> Facts:
             unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
     at_evaluations = run["eval_loss"].finite.step if "eval_loss" in run else np.zeros(0)
     parts = []
-    for key, each in unread.items():
-        if list(each) == [False]:  # one name in records of both
-            of_evaluation = np.isin(each[False].step, at_evaluations)
-            each = {False: each[False].where(~of_evaluation), True: each[False].where(of_evaluation)}  # noqa: PLW2901
-        if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
+    for key, sides in unread.items():
+        train, evaluated = sides.get(False), sides.get(True)
+        if train is not None and evaluated is None:  # one name in records of both
+            of_evaluation = np.isin(train.step, at_evaluations)
+            train, evaluated = train.where(~of_evaluation), train.where(of_evaluation)
+        if train is None or len(train) < MIN_RECORDS_FOR_LEVEL or evaluated is None or len(evaluated) < LEAST_PAIRS:
             continue
-        train, evaluated = each[False], each[True]
         level, other, spread = median(train.value), median(evaluated.value), np.ptp(train.value)
         low, high = sorted((abs(level), abs(other)))
-        off = np.abs(evaluated.value - level).min()
+        off, is_spread = np.abs(evaluated.value - level).min(), not _SPREADS.isdisjoint(key)
         is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
-        is_far |= not _SPREADS.isdisjoint(key) and high >= FAR_OTHER_SCALE * low and off > spread > 0
-        is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
+        is_far |= is_spread and high >= FAR_OTHER_SCALE * low and off > spread > 0
+        is_odd = other > level if _is_empty_share(key) else not is_spread or high >= OTHER_SCALE * low
         if is_far and is_odd:
             parts.append(
                 f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)} in "
@@ -1611,28 +1502,23 @@ MAX_PARTED_LOSS_SHARE = 0.6
 @given_losses(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def within_first_pass(run: Run, losses: Losses) -> Facts:
     """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
-    loss, evaluation = losses
-    steps, levels, values = beside_training(loss, evaluation)
+    steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps) if len(steps) else None
     if passes is None:
         return
-    pairs = [
-        (step, train, value, made)
-        for step, train, value, made in np.stack([steps, levels, values, passes], axis=1).tolist()
-        if value > 0 and made <= ONE_PASS
-    ]
-    apart = [pair for pair in pairs if 0 <= pair[1] < MAX_PARTED_LOSS_SHARE * pair[2]]
-    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > MAX_START_DIFFERENCE_SHARE:
+    early = np.flatnonzero((evaluated > 0) & (passes <= ONE_PASS))
+    apart = early[(train[early] >= 0) & (train[early] < MAX_PARTED_LOSS_SHARE * evaluated[early])]
+    if len(apart) < 2 or abs(train[early[0]] / evaluated[early[0]] - 1) > MAX_START_DIFFERENCE_SHARE:
         return
-    (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
+    first, at = early[0], apart[int(np.argmin(train[apart] / evaluated[apart]))]
     yield derived_fact(
         "apart_within_first_pass",
-        f"at {run.place(at)}, after {figure(made)} passes over the data, {named(loss)} is about {figure(train)} "
-        f"and {named(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
-        f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
-        "come again, or resemble those just before.",
-        {"train": train, "eval": evaluated, "passes": made},
-        at=at,
+        f"at {run.place(steps[at])}, after {figure(passes[at])} passes over the data, {named(losses[0])} is about "
+        f"{figure(train[at])} and {named(losses[1])} {figure(evaluated[at])}; at {run.place(steps[first])} they were "
+        f"{figure(train[first])} and {figure(evaluated[first])}. Rows that are met for the first time are no easier "
+        "than those of evaluation: rows come again, or resemble those just before.",
+        {"train": train[at], "eval": evaluated[at], "passes": passes[at]},
+        at=steps[at],
     )
 
 
@@ -1650,33 +1536,32 @@ OF_EXPECTED = 0.5
 
 def few_distinct_rows(run: Run) -> Facts:
     """Yield that far fewer rows are distinct than there are, or than were drawn of so many, even if by chance."""
-    rows, distinct = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
-    if 1 < distinct < OF_EXPECTED * rows and run.kind not in POLICIES:
-        yield derived_fact(
-            "few_distinct_rows",
-            f"by the log {figure(distinct)} of {figure(rows)} training rows are distinct: each of these comes "
-            f"about {figure(rows / distinct)} times in a pass.",
-            {"distinct": distinct, "rows": rows},
-        )
+    if run.kind in POLICIES:
         return
-    for series in run.series.values() if run.kind not in POLICIES else ():
-        words, count = set(pieces_of(series.name)), series.finite
-        if not words & _DISTINCT or not words & _OF_ROWS or words - _DISTINCT - _OF_ROWS - _OF_COUNTS:
-            continue
-        passes = passes_at(run, count.step[-1:]) if len(count) >= MIN_RECORDS_FOR_LEVEL else None
+    rows, known = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
+    if 1 < known < OF_EXPECTED * rows:
+        yield derived_fact(
+            "few_distinct_rows",
+            f"by the log {figure(known)} of {figure(rows)} training rows are distinct: each of these comes "
+            f"about {figure(rows / known)} times in a pass.",
+            {"distinct": known, "rows": rows},
+        )
+    batch = run.facts.effective_batch or 0
+    for count in called(run, _DISTINCT, _OF_ROWS, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        passes = passes_at(run, count.step[-1:])
         made = 0.0 if passes is None else float(passes[-1])
-        drawn = (run.facts.effective_batch or 0) * count.step[-1] if run.step_name == "step" else 0.0
-        rows = run.setting("train_rows") or (drawn / made if made else 0.0)
-        distinct, expected = count.value[-1] if len(count) else 0.0, rows * (1 - math.exp(-made))
-        grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
-        if not made or not grows or distinct >= OF_EXPECTED * expected:
+        if not made or not set(pieces_of(count.logged_as or count.name)) <= _DISTINCT | _OF_ROWS | _OF_COUNTS:
+            continue
+        of_rows = rows or (batch * count.step[-1] / made if run.step_name == "step" else 0.0)
+        last, expected = count.value[-1], of_rows * (1 - math.exp(-made))
+        if not max(1.0, batch) < last < OF_EXPECTED * expected or (np.diff(count.value) < 0).any():
             continue
         yield derived_fact(
             "few_distinct_rows",
-            f"{named(series)} is {figure(distinct)} at {run.place(count.step[-1])}, after {figure(made)} "
-            f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
-            f"these comes about {figure(rows / distinct)} times in a pass.",
-            {"distinct": distinct, "rows": rows, "passes": made},
+            f"{named(count)} is {figure(last)} at {run.place(count.step[-1])}, after {figure(made)} "
+            f"passes over {figure(of_rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
+            f"these comes about {figure(of_rows / last)} times in a pass.",
+            {"distinct": last, "rows": of_rows, "passes": made},
         )
 
 
@@ -1720,18 +1605,16 @@ def files_shared(run: Run, losses: Losses) -> Facts:
 
     Not this where a setting splits the rows of one file.
     """
+    train, held_out = map(last_level, losses)
+    if not 0 < held_out <= AS_LOW * train or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
+        return
     sides = dict[bool, list[Setting]]()
     for setting in run.settings.values():
         words = set(pieces_of(setting.key.rpartition("/")[2]))
         phases = {PHASES[word] for word in words if word in PHASES}
         if len(phases) == 1 and words - PHASES.keys() and words - PHASES.keys() <= _OF_FILES:
             sides.setdefault(phases == {"eval"}, []).append(setting)
-    if len(sides) < 2 or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
-        return
-    train, held_out = (median(tail(series)) for series in losses)
-    if not 0 < held_out <= AS_LOW * train:
-        return
-    for ours, theirs in ((ours, theirs) for ours in sides[False] for theirs in sides[True]):
+    for ours, theirs in product(sides.get(False, ()), sides.get(True, ())):
         shared = sorted(_files_of(ours.value) & _files_of(theirs.value))
         if shared:
             yield derived_fact(
@@ -1751,22 +1634,20 @@ FEW_PASSES = 4.0
 STILL_UNKNOWN = 0.3
 """Share of the first training loss that evaluation keeps. Chosen: rows that repeat by plan serve others too."""
 MIN_RISEN_LOSS_RATIO = 1.2
-"""Times its lowest value to which an evaluation loss has risen. Chosen: noise of a fixed set is less."""
+"""Times its lowest value, or its start, to which a loss has risen. Chosen: noise is less."""
 
 
 @given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def where_the_gap_opens(run: Run, losses: Losses) -> Facts:
     """Yield after how few passes rows are known by heart, or after how many evaluation turns, where it rises later."""
     steps, train, evaluated = beside_training(*losses)
-    passes = passes_at(run, steps) if len(steps) else None
-    start = median(losses[0].value[:LEAST_PAIRS])
+    passes, start = passes_at(run, steps) if len(steps) else None, median(losses[0].value[:LEAST_PAIRS])
     if passes is None or not start > 0:
         return
     lowest, (loss, evaluation) = np.minimum.accumulate(evaluated), map(named, losses)
-    risen = evaluated > MIN_RISEN_LOSS_RATIO * lowest
+    risen, turn = evaluated > MIN_RISEN_LOSS_RATIO * lowest, int(np.argmin(evaluated))
     by_heart = (train >= 0) & (train < KNOWN_BY_HEART * start) & (passes <= FEW_PASSES)
     known = by_heart & risen & (evaluated >= STILL_UNKNOWN * start)
-    turn = int(np.argmin(evaluated))
     if known.any():
         at = int(np.argmax(known))
         yield derived_fact(
@@ -1791,20 +1672,17 @@ def where_the_gap_opens(run: Run, losses: Losses) -> Facts:
 @given_losses(MIN_RECORDS_FOR_LEVEL)
 def evaluation_after_passes(run: Run, losses: Losses) -> Facts:
     """Yield that evaluation is as low as training after so many passes that rows are known by heart."""
-    loss = losses[0]
     steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
-    low, start = median(train[-LEAST_PAIRS:]), median(loss.value[:3])
-    late = median(evaluated[-LEAST_PAIRS:])
-    if not 0 < low < KNOWN_BY_HEART * start or late > AS_LOW * low:
-        return
-    yield derived_fact(
-        "evaluation_as_low",
-        f"after {figure(passes[0])} passes over the data the training loss is {figure(low)} and the "
-        f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
-        "evaluation is expected above.",
-        {"passes": passes[0], "train": low, "eval": late},
-        at=steps[-1],
-    )
+    low, late, start = median(train[-LEAST_PAIRS:]), median(evaluated[-LEAST_PAIRS:]), median(losses[0].value[:3])
+    if 0 < low < KNOWN_BY_HEART * start and late <= AS_LOW * low:
+        yield derived_fact(
+            "evaluation_as_low",
+            f"after {figure(passes[0])} passes over the data the training loss is {figure(low)} and the "
+            f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
+            "evaluation is expected above.",
+            {"passes": passes[0], "train": low, "eval": late},
+            at=steps[-1],
+        )

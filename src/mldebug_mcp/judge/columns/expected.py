@@ -7,8 +7,7 @@ The words are those of the name in lower case, joined by `_`, without those of t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -22,25 +21,31 @@ from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, some_of
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
+    NOT_BY_LOSS,
     POLICIES,
     Facts,
     Losses,
+    by_key,
     columns_of,
     derived_fact,
     from_to,
     given_losses,
+    last_level,
+    last_third,
+    learns,
     named,
     tail,
     whole_column,
+    whole_columns,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import side_of
 from mldebug_mcp.logs.names.quantities import HIGHER_IS_BETTER, LOWER_IS_BETTER
-from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.names.words import in_words, pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 
@@ -68,7 +73,7 @@ class Bound(NamedTuple):
             scale = median(values[: max(1, len(values) // 8)]) if self.of_first else float(values.max())
             if scale <= 0:
                 return None
-        late = median(values[-max(1, len(values) // 3) :])
+        late = median(last_third(values))
         if self.least * scale <= late <= self.most * scale:
             return None
         return int(np.argmax((values > self.most * scale) | (values < self.least * scale)))
@@ -298,15 +303,8 @@ _EVENTS = (
     ),
 )  # fmt: skip
 """Counts, and what a count that goes on means."""
-_LEFT_OUT = frozenset({"mean", "avg", "average"})
 MIN_LATE_EVENTS = 3
 """Events in the last third. Chosen: one or two happen."""
-
-
-@lru_cache(4096)
-def in_words(name: str) -> str:
-    """Return the words of a name in one spelling, without training and mean: `train/GPUUtil` is gpu_util."""
-    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train" and piece not in _LEFT_OUT)
 
 
 def off_expectation(run: Run) -> Facts:
@@ -314,14 +312,9 @@ def off_expectation(run: Run) -> Facts:
 
     Not this where no row knows its name, or a share lies outside of 0 to 1 without being in per cent.
     """
+    rows = [row for row in _EXPECTED if run.kind not in row.not_for and (not row.only_for or run.kind in row.only_for)]
     for series, words in _long(run):
-        for row in _EXPECTED:
-            if (
-                run.kind in row.not_for
-                or (row.only_for and run.kind not in row.only_for)
-                or not _is_of(series, words, row)
-            ):
-                continue
+        for row in (row for row in rows if _is_of(series, words, row)):
             values = _as_asked(series, words, row.bound)
             if values is not None and (at := row.bound.crossed(values)) is not None:
                 yield _stated(row.fact, series, at, row.expected)
@@ -335,20 +328,21 @@ def events_go_on(run: Run) -> Facts:
                 continue
             is_sum = bool(np.all(np.diff(series.value) >= 0)) and series.value[-1] > series.value[0]
             each = np.diff(series.value, prepend=series.value[0]) if is_sum else series.value
-            if each[-max(1, len(each) // 3) :].sum() >= MIN_LATE_EVENTS and median(tail(series)) > 0:
+            if last_third(each).sum() >= MIN_LATE_EVENTS and last_level(series) > 0:
                 yield _stated(row.fact, series, int(np.argmax(each > 0)), row.expected)
 
 
 def _long(run: Run) -> Iterator[tuple[Series, str]]:
+    """Yield the columns of some length with the words of their names, without training and mean."""
     for name, column in run.series.items():
         series = column.finite
         if len(series) >= MIN_RECORDS_FOR_LEVEL:
-            yield series, in_words(name)
+            yield series, in_words(name, with_means=False)
 
 
 def _is_of(series: Series, words: str, row: Expectation) -> bool:
     if isinstance(row.name, Quantity):
-        return series.role is not None and series.role.quantity is row.name and series.role.is_whole
+        return series.role is not None and series.quantity is row.name and series.role.is_whole
     return row.name.fullmatch(words) is not None
 
 
@@ -365,12 +359,10 @@ def _as_asked(series: Series, words: str, bound: Bound) -> Floats | None:
 
 
 def _stated(fact: str, series: Series, at: int, expected: str) -> DerivedFact:
-    first, late = float(series.value[0]), median(tail(series))
-    course = (
-        f"is {figure(late)} throughout" if np.ptp(series.value) == 0 else f"goes from {figure(first)} to {figure(late)}"
-    )
+    first, late = float(series.value[0]), last_level(series)
+    goes = f"goes from {figure(first)} to {figure(late)}" if np.ptp(series.value) else f"is {figure(late)} throughout"
     return derived_fact(
-        fact, f"{named(series)} {course}. {expected}", {"first": first, "late": late}, at=float(series.step[at])
+        fact, f"{named(series)} {goes}. {expected}", {"first": first, "late": late}, at=float(series.step[at])
     )
 
 
@@ -408,30 +400,44 @@ def predictions_off_labels(run: Run) -> Facts:
 
     Their names differ in one word: `pred_std` and `target_std`.
     """
-    targets: dict[tuple[str, ...], Series] = {}
-    answers: dict[tuple[str, ...], Series] = {}
+    targets, answers = dict[tuple[str, ...], Series](), dict[tuple[str, ...], Series]()
     for series, words in _long(run):
-        pieces = tuple(words.split("_"))
+        pieces = words.split("_")
         for found, of in ((targets, _OF_TARGETS), (answers, _OF_ANSWERS)):
             if len(rest := tuple(piece for piece in pieces if piece not in of)) == len(pieces) - 1:
                 found[rest] = series
-    for rest in targets.keys() & answers.keys():
-        is_spread, target, answer = not _OF_SPREAD.isdisjoint(rest), targets[rest], answers[rest]
-        if not (is_spread or not _OF_SHARES.isdisjoint(rest)) or answer.value.min() < 0:
+    for rest, target in targets.items():
+        answer, is_spread = answers.get(rest), not _OF_SPREAD.isdisjoint(rest)
+        if answer is None or answer.value.min() < 0 or not (is_spread or not _OF_SHARES.isdisjoint(rest)):
             continue
-        level, late = median(tail(target)), median(tail(answer))
+        level, late = last_level(target), last_level(answer)
         if level > 0 and late <= LEFT_OF_TARGETS * level:
+            means = "nearly all rows get one answer" if is_spread else "next to no row gets the answer that these have"
             yield derived_fact(
                 "predictions_without_spread" if is_spread else "predictions_without_label",
                 f"{named(answer)} is {figure(late)} by the last third, where {named(target)} is {figure(level)}: "
-                + (
-                    "nearly all rows get one answer."
-                    if is_spread
-                    else "next to no row gets the answer that these have."
-                ),
+                f"{means}.",
                 {"answers": late, "targets": level},
-                at=answer.step[-max(1, len(answer) // 3)],
+                at=last_third(answer.step)[0],
             )
+
+
+def _silent(parts: Sequence[Series], fact: str, counted_as: str, why: str) -> Facts:
+    """Yield that some parts of a list are exactly 0 in all records, where another one never is."""
+    silent, live = [part for part in parts if not part.value.any()], [part for part in parts if part.value.all()]
+    if silent and live:
+        yield derived_fact(
+            fact,
+            f"{some_of([named(part) for part in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in all "
+            f"{len(silent[0])} records, where {named(live[0])} is {from_to(live[0].value)}. {why}",
+            {counted_as: len(silent)},
+            at=silent[0].step[0],
+        )
+
+
+_FROZEN = regex(
+    r"(?i)freez|frozen|lora|adapter|peft|linear_?prob", needs=("freez", "frozen", "lora", "adapter", "peft", "prob")
+)
 
 
 def part_without_gradient(run: Run) -> Facts:
@@ -439,31 +445,17 @@ def part_without_gradient(run: Run) -> Facts:
 
     Not this where a setting says that something is frozen, or trained by adapters.
     """
-    if any(
-        _FROZEN.search(setting.key) and setting.value not in (False, 0, "", "none") for setting in run.settings.values()
-    ):
-        return
-    norms = [
-        norm
-        for norm in columns_of(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
-        if norm.role is not None and not norm.role.is_whole
-    ]
-    without = [norm for norm in norms if not norm.value.any()]
-    live = [norm for norm in norms if norm.value.all()]
-    if without and live:
-        yield derived_fact(
+    settings = run.settings.values()
+    if not any(_FROZEN.search(each.key) and each.value not in (False, 0, "", "none") for each in settings):
+        norms = columns_of(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+        yield from _silent(
+            [norm for norm in norms if norm.role is not None and not norm.role.is_whole],
             "part_without_gradient",
-            f"{some_of([named(norm) for norm in without])} {'is' if len(without) == 1 else 'are'} exactly 0 in all "
-            f"{len(without[0])} records, where {named(live[0])} is {from_to(live[0].value)}. No gradient gets there: "
-            "frozen, detached, or not part of what the loss depends on.",
-            {"parts": len(without)},
-            at=without[0].step[0],
+            "parts",
+            "No gradient gets there: frozen, detached, or not part of what the loss depends on.",
         )
 
 
-_FROZEN = regex(
-    r"(?i)freez|frozen|lora|adapter|peft|linear_?prob", needs=("freez", "frozen", "lora", "adapter", "peft", "prob")
-)
 _OF_ACTIVATIONS = frozenset(
     {"act", "acts", "activation", "activations", "hidden", "output", "out", "feature", "features"}
 )
@@ -510,25 +502,16 @@ _OF_SILENCE = frozenset(
 
 def layer_gives_nothing(run: Run) -> Facts:
     """Yield that what one layer gives is exactly 0 in all records, where another layer of the same list gives some."""
-    lists: dict[str, dict[str, Series]] = {}
-    for name, column in run.series.items():
-        series = column.finite
-        head, _, own = name.rpartition("/")
+    lists = by_key((name.rpartition("/")[0], series) for name, series in run.series.items())
+    for head, columns in lists.items():
         words = set(pieces_of(head))
         is_of_layers = words & _OF_FIRING or (words & _OF_ACTIVATIONS and words & (_OF_SIZE | {"mean", "frac"}))
-        if is_of_layers and not words & _OF_SILENCE and len(series) >= MIN_RECORDS_FOR_LEVEL:
-            lists.setdefault(head, {})[own] = series
-    for layers in lists.values():
-        silent = [series for series in layers.values() if not series.value.any()]
-        firing = [series for series in layers.values() if series.value.all()]
-        if silent and firing:
-            yield derived_fact(
+        if is_of_layers and not words & _OF_SILENCE:
+            yield from _silent(
+                [column.finite for column in columns if len(column.finite) >= MIN_RECORDS_FOR_LEVEL],
                 "layer_gives_nothing",
-                f"{some_of([named(series) for series in silent])} {'is' if len(silent) == 1 else 'are'} exactly 0 in "
-                f"all {len(silent[0])} records, where {named(firing[0])} is {from_to(firing[0].value)}. No unit of "
-                "that layer fires for any row, so that no gradient gets through it.",
-                {"layers": len(silent)},
-                at=silent[0].step[0],
+                "layers",
+                "No unit of that layer fires for any row, so that no gradient gets through it.",
             )
 
 
@@ -537,18 +520,17 @@ def policy_never_moves(run: Run) -> Facts:
 
     Not this where the reward rises: with one pass over each batch the first measure is taken before the update.
     """
-    moves = [
-        series for quantity in (Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION)
-        if (series := whole_column(run, quantity, least=MIN_RECORDS_FOR_LEVEL)) is not None
-    ]  # fmt: skip
-    if run.kind not in POLICIES or not moves or moves[0].role is None or kept_rise(run) is not None:
+    kl = whole_column(run, Quantity.APPROXIMATE_KL, least=MIN_RECORDS_FOR_LEVEL)
+    clips = whole_column(run, Quantity.CLIP_FRACTION, least=MIN_RECORDS_FOR_LEVEL)
+    moves = [series for series in (kl, clips) if series is not None]
+    if run.kind not in POLICIES or kl is None or kept_rise(run) is not None:
         return
-    if moves[0].role.quantity is Quantity.APPROXIMATE_KL and not any(series.value[1:].any() for series in moves):
+    if not any(series.value[1:].any() for series in moves):
         yield derived_fact(
             "policy_never_moves",
-            f"{' and '.join(named(series) for series in moves)} {'is' if len(moves) == 1 else 'are'} exactly 0 in all "
-            f"{len(moves[0])} records. Any update leaves some; with several passes over a batch it shows.",
-            at=moves[0].step[0],
+            f"{' and '.join(map(named, moves))} {'is' if len(moves) == 1 else 'are'} exactly 0 in all "
+            f"{len(kl)} records. Any update leaves some; with several passes over a batch it shows.",
+            at=kl.step[0],
         )
 
 
@@ -564,24 +546,25 @@ def values_above_returns(run: Run) -> Facts:
         return
     most = float(returns.value.max())
     for series, words in _long(run):
-        if _OF_VALUES.fullmatch(words) is None or median(tail(series)) <= TIMES_RETURN * most:
-            continue
-        yield derived_fact(
-            "values_above_returns",
-            f"{named(series)} goes from {figure(series.value[0])} to {figure(median(tail(series)))}, and the best "
-            f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
-            "than the best episode gives.",
-            {"value": median(tail(series)), "return": most},
-            at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
-        )
+        if _OF_VALUES.fullmatch(words) is not None and last_level(series) > TIMES_RETURN * most:
+            yield derived_fact(
+                "values_above_returns",
+                f"{named(series)} goes from {figure(series.value[0])} to {figure(last_level(series))}, and the best "
+                f"{named(returns)} is {figure(most)}. With no negative rewards no state is worth more "
+                "than the best episode gives.",
+                {"value": last_level(series), "return": most},
+                at=series.step[int(np.argmax(series.value > TIMES_RETURN * most))],
+            )
 
 
 MIN_EVALUATIONS = 6
 """Evaluations over which a score worsens. Chosen: of fewer, two bad ones would do."""
 WORSE_BY = 0.15
 """Share of its first level by which a score ends worse at least. Chosen: other rows cost less."""
-LEFT_OF_LOSS = 0.7
-"""Share of its first level to which a loss falls at most where much is learnt. Chosen."""
+_NEGATIVE = frozenset({"neg", "negative", "minus"})
+_OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
+"""What is measured of generated samples alone."""
+_WITH_A_BETTER_SIDE = sorted((HIGHER_IS_BETTER | LOWER_IS_BETTER) - {Quantity.RANK})
 
 
 def score_worsens(run: Run) -> Facts:
@@ -590,44 +573,36 @@ def score_worsens(run: Run) -> Facts:
     Not this where the loss of evaluation rises too, which says that rows are learnt by heart.
     """
     losses = [run[name].finite for name in ("loss", "eval_loss") if name in run]
-    if run.kind in (*POLICIES, "preference") or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
+    if run.kind in NOT_BY_LOSS or not losses or any(len(loss) < LEAST_PAIRS for loss in losses):
         return
-    if any(median(tail(loss)) > LEFT_OF_LOSS * loss.value[0] for loss in losses if loss.value[0] > 0):
+    if any(loss.value[0] > 0 and not learns(loss) for loss in losses):
         return
-    for series in columns_of(run, *(HIGHER_IS_BETTER | LOWER_IS_BETTER), least=MIN_EVALUATIONS):
+    for series in columns_of(run, *_WITH_A_BETTER_SIDE, least=MIN_EVALUATIONS):
         role = series.role
-        if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES) or role.quantity is Quantity.RANK:
+        if role is None or not (role.is_evaluation or role.quantity in _OF_SAMPLES):
             continue
         if not _NEGATIVE.isdisjoint(pieces_of(named(series))):
             continue  # a bound that is negated is better the lower it is
-        better = series.value if role.quantity.higher_is_better else -series.value
-        first, late = better[: len(better) // 3], tail(series)
-        end = late if role.quantity.higher_is_better else -late
-        if end.max() < first.min() and abs(median(late) - median(series.value[: len(first)])) > WORSE_BY * abs(
-            median(series.value[: len(first)])
-        ):
+        first, way = series.value[: len(series) // 3], 1 if role.quantity.higher_is_better else -1
+        level, moved = median(first), abs(last_level(series) - median(first))
+        if (way * tail(series)).max() < (way * first).min() and moved > WORSE_BY * abs(level):
+            falls = " and ".join(
+                f"{named(loss)} falls from {figure(loss.value[0])} to {figure(loss.value[-1])}" for loss in losses
+            )
             yield derived_fact(
                 "score_worsens",
                 f"{named(series)} goes from {figure(series.value[0])} to {figure(series.value[-1])}, which is worse, "
-                "while "
-                + " and ".join(
-                    f"{named(loss)} falls from {figure(loss.value[0])} to {figure(loss.value[-1])}" for loss in losses
-                )
-                + ". What is scored there is not what training gets better at.",
+                f"while {falls}. What is scored there is not what training gets better at.",
                 {"first": series.value[0], "last": series.value[-1]},
                 at=series.step[len(first)],
             )
-
-
-LEAST_DISTINCT = 3
-"""Losses apart from each other. Chosen: a few that are equal, such as zeros, may be so by chance."""
 
 
 @given_losses(LEAST_PAIRS)
 def evaluation_is_training(_: Run, losses: Losses) -> Facts:
     """Yield that the losses of training and evaluation are one number, to the last digit, wherever both are logged."""
     steps, trained, evaluated = at_common_steps(*losses)
-    if len(distinct(evaluated)) >= LEAST_DISTINCT and np.array_equal(trained, evaluated):
+    if len(distinct(evaluated)) >= LEAST_PAIRS and np.array_equal(trained, evaluated):
         yield derived_fact(
             "evaluation_is_training",
             f"{named(losses[1])} and {named(losses[0])} are the same number, to the last digit, in all {len(steps)} "
@@ -638,12 +613,10 @@ def evaluation_is_training(_: Run, losses: Losses) -> Facts:
         )
 
 
-_NEGATIVE = frozenset({"neg", "negative", "minus"})
-_OF_SAMPLES = frozenset({Quantity.FID, Quantity.LPIPS})
-"""What is measured of generated samples alone."""
 SETS_APART = 0.25
 """Share of right answers, or area under a curve, between two sets. Chosen: rows of one origin differ by less."""
 _OF_ONE_SCORE = (Quantity.ACCURACY, Quantity.AUC, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION)
+_MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
 
 
 def sets_score_apart(run: Run) -> Facts:
@@ -652,32 +625,25 @@ def sets_score_apart(run: Run) -> Facts:
     Not this where one of them is a class, a layer or a moving average, or both are as good as a guess.
     """
     for quantity in _OF_ONE_SCORE:
-        found = [
-            series for series in columns_of(run, quantity, phase="eval", least=LEAST_PAIRS)
-            if series.role is not None and series.role.is_whole and _MOVING.isdisjoint(pieces_of(named(series)))
-        ]  # fmt: skip
+        scores = whole_columns(run, quantity, phase="eval", least=LEAST_PAIRS)
+        found = [_as_shares(score) for score in scores if _MOVING.isdisjoint(pieces_of(named(score)))]
         for one, other in combinations(found, 2):
-            steps, first, second = at_common_steps(
-                *(replace(series, value=as_shares(series.value)) for series in (one, other))
-            )
-            late = slice(-max(1, len(steps) // 3), None)
-            if len(steps) < LEAST_PAIRS or np.abs(first[late] - second[late]).min() < SETS_APART:
+            steps, first, second = at_common_steps(one, other)
+            apart = np.abs(last_third(first) - last_third(second))
+            if len(steps) < LEAST_PAIRS or apart.min() < SETS_APART:
                 continue
             yield derived_fact(
                 "sets_score_apart",
                 f"{named(one)} is {figure(first[-1])} and {named(other)} {figure(second[-1])} at the last one, "
-                f"and they are {figure(np.abs(first[late] - second[late]).min())} or more apart over the last third. "
+                f"and they are {figure(apart.min())} or more apart over the last third. "
                 "Either rows of the better set are in the training data, or the other set is of another kind.",
                 {"one": first[-1], "other": second[-1]},
-                at=float(steps[late][0]),
+                at=float(last_third(steps)[0]),
             )
 
 
-_MOVING = frozenset({"ema", "swa", "teacher", "averaged", "smoothed", "best", "top"})
-ALIKE_AT_FIRST = 1.5
-"""Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
-LEARNS_NOTHING = 0.9
-"""Share of its first level that a part of the loss keeps at least. Chosen."""
+def _as_shares(score: Series) -> Series:
+    return replace(score, value=as_shares(score.value))
 
 
 BETTER_BY_LOSS = 0.7
@@ -691,21 +657,21 @@ def sides_disagree(run: Run) -> Facts:
     """
     if run.kind in POLICIES or not {"loss", "eval_loss"} <= run.series.keys() or mixes_labels(run):
         return
-    losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)[1:]
-    for train, evaluation in _scores_of_both(run):
+    _, *losses = at_common_steps(run["loss"].finite, run["eval_loss"].finite)
+    if len(losses[0]) < LEAST_PAIRS or not (low := median(last_third(losses[1]))) > 0:
+        return
+    high = median(last_third(losses[0]))
+    for train, evaluation in _scores_of_both(run) if low <= BETTER_BY_LOSS * high else ():
         steps, ours, theirs = at_common_steps(train, evaluation)
-        late = slice(-max(1, len(steps) // 3), None)
-        if len(steps) < LEAST_PAIRS or len(losses[0]) < LEAST_PAIRS or np.ptp(ours) == 0:
-            continue
-        low, high = (median(loss[-max(1, len(loss) // 3) :]) for loss in (losses[1], losses[0]))
-        if not 0 < low <= BETTER_BY_LOSS * high or (ours[late] - theirs[late]).min() < SETS_APART:
+        ours, theirs, is_still = last_third(ours), last_third(theirs), len(steps) < LEAST_PAIRS or np.ptp(ours) == 0
+        if is_still or (ours - theirs).min() < SETS_APART:
             continue
         yield derived_fact(
             "sides_disagree",
-            f"{named(evaluation)} is {from_to(theirs[late])} over the last third where {named(train)} is "
-            f"{from_to(ours[late])}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
+            f"{named(evaluation)} is {from_to(theirs)} over the last third where {named(train)} is "
+            f"{from_to(ours)}, and yet the loss of evaluation, about {figure(low)}, is below that of training, "
             f"{figure(high)}. Rows of one scale cannot be both: evaluation gets its rows on another scale.",
-            {"train": median(ours[late]), "eval": median(theirs[late])},
+            {"train": median(ours), "eval": median(theirs)},
             at=float(steps[0]),
         )
 
@@ -721,35 +687,41 @@ def _scores_of_both(run: Run) -> Iterator[tuple[Series, Series]]:
             yield replace(ours, value=as_shares(ours.value)), replace(theirs, value=as_shares(theirs.value))
 
 
+ALIKE_AT_FIRST = 1.5
+"""Times the lowest first level of the parts that the highest is. Chosen: untrained, rows of all origins are as hard."""
+LEARNS_NOTHING = 0.9
+"""Share of its first level that a part of the loss keeps at least. Chosen."""
+_LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
+
+
 def part_never_learns(run: Run) -> Facts:
     """Yield that one part of the training loss stays at its first level while all others of its list fall by far.
 
     Not this where the parts begin on different levels, as terms of one loss do.
     """
-    lists: dict[str, list[Series]] = {}
-    for series in columns_of(run, Quantity.LOSS, phase="train", least=MIN_RECORDS_FOR_LEVEL):
-        if series.role is not None and series.role.part and series.value.min() > 0:
-            lists.setdefault(_LAST_WORDS.sub("", series.name), []).append(series)
+    lists = by_key(
+        (_LAST_WORDS.sub("", series.name), series)
+        for series in columns_of(run, Quantity.LOSS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+        if series.role is not None and series.role.part and series.value.min() > 0
+    )
     for parts in lists.values():
         first = [median(part.value[: max(1, len(part) // 20)]) for part in parts]
-        if max(first) > ALIKE_AT_FIRST * min(first):
+        left = {part.name: last_level(part) / level for part, level in zip(parts, first, strict=True)}
+        still = [part for part in parts if LEARNS_NOTHING <= left[part.name] <= 1 / LEARNS_NOTHING]
+        fallen = [part for part in parts if left[part.name] <= 1 - MIN_LEARNING_FALL_SHARE]
+        if max(first) > ALIKE_AT_FIRST * min(first) or len(still) != 1 or not 0 < len(fallen) == len(parts) - 1:
             continue
-        left = [median(tail(part)) / level for part, level in zip(parts, first, strict=True)]
-        still = [part for part, share in zip(parts, left, strict=True) if LEARNS_NOTHING <= share <= 1 / LEARNS_NOTHING]
-        fallen = [part for part, share in zip(parts, left, strict=True) if share <= LEFT_OF_LOSS]
-        if len(still) == 1 and len(fallen) == len(parts) - 1 > 0:
-            (part,) = still
-            yield derived_fact(
-                "part_never_learns",
-                f"{named(part)} is {figure(part.value[0])} at first and {figure(median(tail(part)))} over the last "
-                f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
-                f"{from_to(np.array([median(tail(each)) for each in fallen]))}. Nothing is learnt of this part.",
-                {"first": part.value[0], "late": median(tail(part))},
-                at=part.step[0],
-            )
+        (part,) = still
+        yield derived_fact(
+            "part_never_learns",
+            f"{named(part)} is {figure(part.value[0])} at first and {figure(last_level(part))} over the last "
+            f"third, while {some_of([named(each) for each in fallen])} {'falls' if len(parts) == 2 else 'fall'} to "
+            f"{from_to(np.array([last_level(each) for each in fallen]))}. Nothing is learnt of this part.",
+            {"first": part.value[0], "late": last_level(part)},
+            at=part.step[0],
+        )
 
 
-_LAST_WORDS = regex(r"[/_.][^/_.]+$|(?<=_t)\d+$")
 _PREDICTS_NOISE = regex(
     r"\b(?:eps|epsilon|noise)[ _-](?:net|pred|prediction|model)|(?:pred|predicts?|prediction|target|objective|"
     r"parametri[sz]ation)(?:[ _]type)?\b.{0,12}\b(?:eps|epsilon|noise)\b",
@@ -760,17 +732,19 @@ _PREDICTS_NOISE = regex(
 _OF_NOISE_LEVEL = frozenset({"t", "timestep", "timesteps", "sigma", "noise"})
 HARDER_AT_END = 4.0
 """Times the loss at the least noise that the one at the most noise has. Chosen: of noise it is the other way round."""
+_NUMBER_AT_END = regex(r"_?\d+$")
 
 
 def loss_by_noise_backwards(run: Run) -> Facts:
     """Yield that a denoiser is to foresee the noise, and its loss rises from the least noise to the most."""
     stated = [setting for setting in run.settings.values() if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
-    lists: dict[str, list[Series]] = {}
-    for series, words in _long(run) if stated else ():
-        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0:
-            lists.setdefault(_NUMBER_AT_END.sub("", words), []).append(series)
+    lists = by_key(
+        (_NUMBER_AT_END.sub("", words), series)
+        for series, words in (_long(run) if stated else ())
+        if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0
+    )
     for levels in lists.values():
-        late = [median(tail(series)) for series in levels]
+        late = list(map(last_level, levels))
         if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
             yield derived_fact(
                 "loss_by_noise_backwards",
@@ -782,31 +756,26 @@ def loss_by_noise_backwards(run: Run) -> Facts:
             )
 
 
-_NUMBER_AT_END = regex(r"_?\d+$")
 _TRUE = frozenset({"gold", "true", "oracle", "human", "judge", "heldout", "holdout", "real", "actual", "external"})
 """Words of a reward that is not the trained one."""
+
+
+_REWARDED = frozenset({Quantity.REWARD, Quantity.SCORE, Quantity.ACCURACY, Quantity.SUCCESS_RATE})
 
 
 def true_reward_falls(run: Run) -> Facts:
     """Yield that a reward by another judge falls while the trained one rises and stays."""
     rise = kept_rise(run) if run.kind in POLICIES else None
-    if rise is None:
-        return
-    for series, words in _long(run):
-        if _TRUE.isdisjoint(words.split("_")) or series.role is None or series.role.quantity not in _REWARDED:
-            continue
-        late = tail(series)
-        if late.max() < series.value[: max(1, len(series) // 8)].min():
+    for series, words in _long(run) if rise is not None else ():
+        is_true = series.quantity in _REWARDED and not _TRUE.isdisjoint(words.split("_"))
+        if rise is not None and is_true and tail(series).max() < series.value[: max(1, len(series) // 8)].min():
             yield derived_fact(
                 "true_reward_falls",
-                f"{named(series)} falls from {figure(series.value[0])} to {figure(median(late))}, while the trained "
-                f"reward rises from {figure(rise[0])} to {figure(rise[1])}. Both measure the same answers.",
-                {"first": series.value[0], "late": median(late)},
+                f"{named(series)} falls from {figure(series.value[0])} to {figure(last_level(series))}, while the "
+                f"trained reward rises from {figure(rise[0])} to {figure(rise[1])}. Both measure the same answers.",
+                {"first": series.value[0], "late": last_level(series)},
                 at=series.step[0],
             )
-
-
-_REWARDED = frozenset({Quantity.REWARD, Quantity.SCORE, Quantity.ACCURACY, Quantity.SUCCESS_RATE})
 
 
 def component_never_earned(run: Run) -> Facts:

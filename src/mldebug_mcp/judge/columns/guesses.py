@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise, permutations
 
@@ -31,17 +32,22 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
-    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
     Facts,
     Losses,
+    are_shares,
+    by_key,
+    called,
     columns_of,
     derived_fact,
     from_to,
     given_loss,
     given_losses,
+    last_level,
+    last_third,
+    learns,
     logged,
     named,
     tail,
@@ -49,10 +55,9 @@ from mldebug_mcp.judge.columns import (
     whole_column,
 )
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.names import Quantity, Role
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.run import TextLine
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 
 # Saturation: a column rests at a bound.
@@ -68,40 +73,38 @@ MOST_ACTIONS = 18
 
 def at_bounds(run: Run) -> Facts:
     """Yield losses that rest at the loss of a guess, and shares that are at their ceiling from their first record."""
-    uniform = uniform_loss(run)
-    bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
-    bounds |= {math.log(guess): f"ln {guess}" for guess in _guesses(run)}
-    if any(run.with_role(*ERRORS_OF_VALUES, parts=True)):
-        bounds = {}  # values are predicted, and no classes are guessed
-    resting: dict[float, list[Series]] = {}
-    for series in columns_of(run, *LOSSES):
-        for bound in [bound for bound in bounds if _rests_at(series, bound)][:1]:
-            resting.setdefault(bound, []).append(series)
+    uniform, bounds = uniform_loss(run), dict[float, str]()
+    if not any(run.with_role(*ERRORS_OF_VALUES, parts=True)):  # else values are predicted, and no classes are guessed
+        bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
+        bounds |= {math.log(guess): f"ln {guess}" for guess in _guesses(run)}
+    resting = by_key(
+        (bound, series)
+        for series in columns_of(run, *LOSSES)
+        for bound in [bound for bound in bounds if _rests_at(series, bound)][:1]
+    )
     for bound, several in resting.items():
         series = several[0]
-        since, off = _step_near_bound(series, bound), abs(median(tail(series)) / bound - 1)
+        stays = true_at_end(~(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE))
+        since, off = float(series.step[-max(1, stays)]), abs(last_level(series) / bound - 1)
         text = (
             f"{' and '.join(map(named, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
-            f"{figure(median(tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} "
+            f"{figure(last_level(series))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} "
             "on. That is the loss of equal probabilities for all classes"
         )
         (share, _), fact = share_of_ones(run), "rests_at_bound"
-        if bound == math.log(2) and share is not None:
-            entropy = loss_of_guess(share)
-            if entropy < (1 - RESTS_FOR) * bound:
-                fact = "worse_than_constant"
-                text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
+        if bound == math.log(2) and share is not None and loss_of_guess(share) < (1 - RESTS_FOR) * bound:
+            fact, entropy = "worse_than_constant", figure(loss_of_guess(share))
+            text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {entropy}"
         yield derived_fact(fact, text + ".", {"bound": bound, "off": off}, at=since)
     if run.kind in POLICIES or "loss" not in run:
         return
     for series in columns_of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         if series.value.min() == 1.0:
-            first = series.step[0]
             yield derived_fact(
                 "at_ceiling",
-                f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
-                "score that is learnt begins below it, and few tasks end there.",
-                at=first,
+                f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(series.step[0])} on. "
+                "A score that is learnt begins below it, and few tasks end there.",
+                at=series.step[0],
             )
 
 
@@ -124,8 +127,12 @@ def beyond_one(run: Run) -> Facts:
     scores = columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS)
     below = [series for series in scores if OF_A_SHARE <= series.value.max() <= 1]
     for series in scores:
-        last, most = median(tail(series)), series.value.max()
-        shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
+        last, most = last_level(series), series.value.max()
+        both = [(share, share.role, series.role) for share in below if share.role and series.role]
+        shares = [
+            share for share, role, own in both
+            if role.quantity is own.quantity or (role.is_evaluation and own.is_evaluation)
+        ]  # fmt: skip
         if shares and last > 1 and 1 + MAX_BOUND_DIFFERENCE_SHARE < most <= MOST_BEYOND_ONE:
             yield derived_fact(
                 "beyond_one",
@@ -135,11 +142,6 @@ def beyond_one(run: Run) -> Facts:
             )
 
 
-def _is_counted_alike(role: Role, other: Role) -> bool:
-    """Say whether two scores are of one unit: both of evaluation, or one quantity of training and of evaluation."""
-    return role.quantity is other.quantity or (role.is_evaluation and other.is_evaluation)
-
-
 def outside_of_shares(run: Run) -> Facts:
     """Yield a score that is far below zero or above 100 per cent, which no share of rows is.
 
@@ -147,10 +149,9 @@ def outside_of_shares(run: Run) -> Facts:
     """
     for series in columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS):
         known = series.value[series.value != NOT_COMPUTED]
-        if not len(known) or known.max() <= 0 or not np.any(known % 1):
-            continue
-        low, high = known.min(), known.max()
-        if low >= -FAR_OUTSIDE and high <= MAX_PER_CENT * (1 + FAR_OUTSIDE):
+        low, high = known.min(initial=0.0), known.max(initial=0.0)
+        is_outside = low < -FAR_OUTSIDE or high > MAX_PER_CENT * (1 + FAR_OUTSIDE)
+        if not is_outside or high <= 0 or not np.any(known % 1):
             continue
         bound, value = ("below 0", low) if low < -FAR_OUTSIDE else ("above 100 %", high)
         step = series.step[int(np.argmax(series.value == value))]
@@ -164,17 +165,15 @@ def outside_of_shares(run: Run) -> Facts:
 
 def uniform_policy(run: Run) -> Facts:
     """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
-    if run.kind != "rl":
-        return
-    for series in columns_of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+    columns = columns_of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    for series in columns if run.kind == "rl" else ():
         actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
         if actions:
-            level = median(tail(series))
             yield derived_fact(
                 "uniform_policy",
-                f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
-                f"{actions} actions: the agent acts at random. Where it learns, that falls.",
-                {"actions": actions, "entropy": level},
+                f"{named(series)} rests at {figure(last_level(series))} = ln {actions}, the entropy of equal "
+                f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls.",
+                {"actions": actions, "entropy": last_level(series)},
             )
 
 
@@ -193,12 +192,6 @@ def _rests_at(series: Series, bound: float) -> bool:
     if len(series) < LEAST_PAIRS or abs(median(later) / bound - 1) > MAX_BOUND_DIFFERENCE_SHARE:
         return False
     return bool(np.quantile(np.abs(later / bound - 1), 0.9) <= 3 * MAX_BOUND_DIFFERENCE_SHARE)
-
-
-def _step_near_bound(series: Series, bound: float) -> float:
-    """Return the step from which a column stays near a bound."""
-    stays = true_at_end(~(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE))
-    return float(series.step[-max(1, stays)])
 
 
 def loss_of_guess(share: float, classes: int = 2) -> float:
@@ -252,18 +245,14 @@ def majority(run: Run) -> Facts:
     share, source = share_of_ones(run)
     if share is None:
         share, source = _configured_share(run)
-    larger = 0.0 if share is None else max(share, 1 - share)
-    if share is None or larger < CLEAR_MAJORITY:
-        return
+    larger, evaluation = 0.0 if share is None else max(share, 1 - share), logged(run, "eval_loss")
+    loss_text = "" if evaluation is None else f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
     for series in columns_of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         later = as_shares(series.value)[len(series) // 2 :]
         off = np.abs(later - larger).max()
-        if off > AS_MAJORITY:
+        if share is None or larger < CLEAR_MAJORITY or off > AS_MAJORITY:
             continue
         is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
-        loss_text = ""
-        if (evaluation := logged(run, "eval_loss")) is not None:
-            loss_text = f", and {named(evaluation)} ends at {figure(evaluation.value[-1])}"
         yield derived_fact(
             "rare_class_unanswered" if is_rare else "accuracy_of_majority",
             f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
@@ -283,31 +272,28 @@ def classes_unanswered(run: Run) -> Facts:
     alike = [(head, group) for head, group in groups.items() if len(group) >= MIN_CLASSES]
     for (named_labels, labels), (named_answers, answers) in permutations(alike, 2):
         steps = next(iter(labels.values())).step
-        if labels.keys() != answers.keys() or any(
-            not np.array_equal(series.step, steps) for series in (*labels.values(), *answers.values())
-        ):
+        both = (*labels.values(), *answers.values())
+        if labels.keys() != answers.keys() or not all(np.array_equal(series.step, steps) for series in both):
             continue
-        fixed = np.array([labels[member].value for member in labels])
-        given = np.array([answers[member].value for member in labels])
+        fixed, given = (np.array([group[member].value for member in labels]) for group in (labels, answers))
         total, rows = fixed.sum(axis=0), fixed[:, 0]
         if np.ptp(fixed, axis=1).any() or not np.ptp(given) or min(fixed.min(), given.min()) < 0:
             continue
         if not np.allclose(total, given.sum(axis=0), rtol=SAME_SUM) or not positive(total):
             continue
-        late = np.array([median(answered) for answered in given[:, -max(1, len(steps) // 3) :]])
+        late = np.array([median(last_third(answered)) for answered in given])
         missed = (rows > 0) & (late <= OF_RARE * rows)
         share = float(rows[missed].sum() / total[0])
-        if not share >= LEAST_UNANSWERED_SHARE:
-            continue
-        yield derived_fact(
-            "classes_unanswered",
-            f"{named_answers} ends at {', '.join(map(figure, late.tolist()))}, where {named_labels} is "
-            f"{', '.join(map(figure, rows.tolist()))} in all {len(steps)} records. Both add up to {figure(total[0])}, "
-            f"so they count the same rows, and hardly any answer is one of {int(missed.sum())} classes that have "
-            f"{percent(share)} of them. A share of right answers hides that.",
-            {"classes": missed.sum(), "share": share},
-            at=steps[-1],
-        )
+        if share >= LEAST_UNANSWERED_SHARE:
+            yield derived_fact(
+                "classes_unanswered",
+                f"{named_answers} ends at {', '.join(map(figure, late.tolist()))}, where {named_labels} is "
+                f"{', '.join(map(figure, rows.tolist()))} in all {len(steps)} records. Both add up to "
+                f"{figure(total[0])}, so they count the same rows, and hardly any answer is one of "
+                f"{int(missed.sum())} classes that have {percent(share)} of them. A share of right answers hides that.",
+                {"classes": missed.sum(), "share": share},
+                at=steps[-1],
+            )
 
 
 def _configured_share(run: Run) -> tuple[float | None, str]:
@@ -359,7 +345,7 @@ _BEST = regex(
 def _floor_of_best(run: Run) -> tuple[float, str]:
     """Return a loss that the log gives for the best of all models, the same at each evaluation, and its name."""
     for name, series in run.series.items():
-        of_loss = series.role is None or series.role.quantity in LOSSES
+        of_loss = series.quantity in (None, *LOSSES)
         value = series.finite.value
         if of_loss and _BEST.search(name) and len(value) >= LEAST_PAIRS and np.ptp(value) == 0 and value[0] > 0:
             return float(value[0]), named(series)
@@ -409,23 +395,22 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 def prompts_count_unmeant(run: Run) -> Facts:
     """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
-    if run.kind in POLICIES:
-        return
     meant = [
         setting
         for setting in run.settings.values()
-        if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
-        or (_PROMPTS_TOO.fullmatch(key) and flag_of(setting.value) is False)
-        or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
+        if (_ANSWERS_ALONE.fullmatch(setting.last_part) and flag_of(setting.value))
+        or (_PROMPTS_TOO.fullmatch(setting.last_part) and flag_of(setting.value) is False)
+        or (_LOSS_ON.fullmatch(setting.last_part) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
-    counts = prompts_counted(run) or (places_counted(run) if meant else None)
-    is_padding = counts is not None and "without_padding" in counts.values
-    apart = "" if meant or is_padding or counts is None else _answers_apart(run)
-    if counts is not None and (meant or is_padding or apart or counts.values.get("by_evaluation")):
+    counts = None if run.kind in POLICIES else prompts_counted(run) or (places_counted(run) if meant else None)
+    if counts is None:
+        return
+    is_padding = "without_padding" in counts.values
+    apart = "" if meant or is_padding else _answers_apart(run)
+    if meant or is_padding or apart or counts.values.get("by_evaluation"):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else apart
-        yield derived_fact(
-            "padding_counts" if is_padding else "prompts_count_unmeant", f"{counts.summary}.{but}", counts.values
-        )
+        fact = "padding_counts" if is_padding else "prompts_count_unmeant"
+        yield derived_fact(fact, f"{counts.summary}.{but}", counts.values)
 
 
 _WHOLE_ANSWERS = frozenset({"exact", "em", "exactmatch"})
@@ -468,18 +453,13 @@ MOST_COUNTED = 0.9
 def _counts_of_tokens(run: Run, words: frozenset[str]) -> list[Series]:
     """Return the whole numbers of training tokens that are called by some words."""
     found = []
-    for series in (each.finite for each in run.series.values()):
+    for series in (each.finite for each in run.series.values() if len(each.finite) >= LEAST_PAIRS):
         pieces = set(pieces_of(named(series)))
         is_called = not pieces.isdisjoint(words) and not pieces.isdisjoint(_TOKENS)
-        is_counted = (
-            words is _COUNTED_IN_LOSS and series.role is not None and series.role.quantity is Quantity.LOSS_TOKENS
-        )
-        if (
-            (is_called or is_counted)
-            and len(series) >= LEAST_PAIRS
-            and not any(PHASES.get(p) == "eval" for p in pieces)
-        ):
-            found += [series] if series.value.min() > 1 and not np.any(series.value % 1) else []
+        is_counted = words is _COUNTED_IN_LOSS and series.quantity is Quantity.LOSS_TOKENS
+        is_of_training = not any(PHASES.get(piece) == "eval" for piece in pieces)
+        if (is_called or is_counted) and is_of_training and series.value.min() > 1 and not np.any(series.value % 1):
+            found.append(series)
     return found
 
 
@@ -498,17 +478,16 @@ def _beyond_answers(run: Run, counts: Series) -> Facts:
         if len(steps) < LEAST_PAIRS or np.any(answered >= MOST_ARE_PROMPTS * counted_there):
             continue
         grow = bool(np.all(np.diff(counted_there) > 0) and np.all(np.diff(answered) > 0))
-        _, some, every = (steps, counted_there, counted_there) if seen is None else at_common_steps(counts, seen)
-        if not grow and (seen is None or not len(some) or np.any(some < MOST_COUNTED * every)):
-            continue
-        yield derived_fact(
-            "both_sides_count",
-            f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
-            f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
-            "loss as answers have.",
-            {"counted": counted_there[-1], "answers": answered[-1]},
-            at=steps[0],
-        )
+        _, some, every = at_common_steps(counts, seen) if seen is not None else (steps, np.zeros(0), np.zeros(0))
+        if grow or (len(some) and np.all(some >= MOST_COUNTED * every)):
+            yield derived_fact(
+                "both_sides_count",
+                f"{named(counts)} is {figure(counted_there[-1])} at {run.place(steps[-1])}, where {named(answers)} is "
+                f"{figure(answered[-1])}: {figure(counted_there[-1] / answered[-1])} times as many tokens count in the "
+                "loss as answers have.",
+                {"counted": counted_there[-1], "answers": answered[-1]},
+                at=steps[0],
+            )
 
 
 def _beyond_lengths(run: Run, counts: Series) -> Facts:
@@ -516,27 +495,26 @@ def _beyond_lengths(run: Run, counts: Series) -> Facts:
     prompt, answer, rows = run.setting("prompt_tokens"), run.setting("answer_tokens"), run.facts.effective_batch
     if not prompt or not answer or answer >= MOST_ARE_PROMPTS * (prompt + answer):
         return
-    lengths = f"Prompts have {figure(prompt)} tokens on average and answers {figure(answer)}"
+    share, lengths = answer / (prompt + answer), f"Prompts have {figure(prompt)} tokens on average and answers"
     seen = whole_column(run, Quantity.TOKENS_SEEN, phase="train", least=LEAST_PAIRS)
-    steps, counted_there, all_there = at_common_steps(counts, counts if seen is None else seen)
-    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(counted_there >= MOST_COUNTED * all_there):
+    steps, some, every = at_common_steps(counts, counts if seen is None else seen)
+    if seen is not None and len(steps) >= LEAST_PAIRS and np.all(some >= MOST_COUNTED * every):
         yield derived_fact(
             "both_sides_count",
-            f"{named(counts)} is {figure(counted_there[-1])} of {figure(all_there[-1])} {named(seen)}. {lengths}: were "
-            f"answers alone to count, {percent(answer / (prompt + answer))} of them would.",
-            {"share": counted_there[-1] / all_there[-1], "answers": answer / (prompt + answer)},
+            f"{named(counts)} is {figure(some[-1])} of {figure(every[-1])} {named(seen)}. {lengths} {figure(answer)}: "
+            f"were answers alone to count, {percent(share)} of them would.",
+            {"share": some[-1] / every[-1], "answers": share},
             at=steps[0],
         )
-    if not rows:
-        return
     grows = bool(np.all(np.diff(counts.value) > 0))
-    per_row = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value) / rows
-    if abs(per_row / (prompt + answer) - 1) <= NEAR_LENGTH:
+    of_update = median(np.diff(counts.value) / np.diff(counts.step) if grows else counts.value)
+    if rows and abs(of_update / rows / (prompt + answer) - 1) <= NEAR_LENGTH:
         yield derived_fact(
             "both_sides_count",
-            f"{named(counts)} gives {figure(per_row)} tokens for each of {figure(rows)} rows of an update. {lengths}: "
-            f"all of both count in the loss, and not the {figure(answer)} of answers alone.",
-            {"of_row": per_row, "prompt": prompt, "answer": answer},
+            f"{named(counts)} gives {figure(of_update / rows)} tokens for each of {figure(rows)} rows of an update. "
+            f"{lengths} {figure(answer)}: all of both count in the loss, and not the {figure(answer)} of answers "
+            "alone.",
+            {"of_row": of_update / rows, "prompt": prompt, "answer": answer},
         )
 
 
@@ -552,19 +530,17 @@ def prompts_count_by_setting(run: Run) -> Facts:
     Not this where rows are not known to hold answers apart from prompts: then TRL's setting may change nothing.
     """
     name = next((name for name in SETTINGS if flag_of(run.config.get(name)) is SETTINGS[name]), "")
-    parts = next((each for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), None)
-    words = [] if parts is None else list(map(str, parts.value if isinstance(parts.value, tuple) else (parts.value,)))
+    parts = next((each.value for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), ())
+    words = list(map(str, parts if isinstance(parts, tuple) else (parts,)))
     is_parted = len(words) > 1 and any(map(_OF_ANSWERS.fullmatch, words))
-    if not name or run.kind != "sft" or not (is_parted or SETTINGS[name]):
-        return
-    rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
-    yield derived_fact(
-        "prompts_count_by_setting",
-        f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
-    )
+    if name and run.kind == "sft" and (is_parted or SETTINGS[name]):
+        rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
+        yield derived_fact(
+            "prompts_count_by_setting",
+            f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
+        )
 
 
-_PARTS_THAT_ANSWER = frozenset({"completion", "assistant", "answer", "response", "reply"})
 _HOLDS_PROMPTS = regex(
     r"prompt|instruct|chat|conversation|messages|system|context_tokens",
     re.IGNORECASE,
@@ -588,7 +564,7 @@ def loss_apart_from_answers(run: Run) -> Facts:
     evaluation, trained = run["eval_loss"].finite, run["loss"].finite
     for series in run.series.values():
         role = series.role
-        if role is None or role.quantity is not Quantity.LOSS or not _PARTS_THAT_ANSWER & set(role.part.split()):
+        if role is None or role.quantity is not Quantity.LOSS or not _OF_ANSWER & set(role.part.split()):
             continue
         steps, whole, answers = aligned(evaluation, series.finite)
         if len(steps) < LEAST_PAIRS or not (answers > 0).all() or len(series) > 2 * len(evaluation):
@@ -610,29 +586,24 @@ def loss_apart_from_answers(run: Run) -> Facts:
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
 def too_low_for_one_pass(run: Run, loss: Series) -> Facts:
     """Yield a loss on tokens that no model has on rows that it has not seen before: in training, or held out."""
-    uniform = uniform_loss(run)
-    if uniform is None or run.facts.tokens is None:
+    uniform, passes = uniform_loss(run), passes_at(run, loss.step[-1:])
+    if uniform is None or run.facts.tokens is None or passes is None:
         return
-    low, passes = median(tail(loss)), passes_at(run, loss.step[-1:])
-    if passes is None:
-        return
-    made, rows, why = float(passes[0]), loss, "No row was seen twice, and on new text good models keep a tenth or more"
-    held_out = logged(run, "eval_loss", LEAST_PAIRS)
-    if made > 1 and run.kind == "pretraining" and held_out is not None:
-        rows, why = held_out, "On text that was held out good models keep a tenth or more"
-        low = median(rows.value[-LEAST_PAIRS:])
-        if made > MOST_PASSES or low >= NOTHING_LEFT * uniform:
+    made, rows, low, most = float(passes[0]), loss, last_level(loss), FAR_BELOW * uniform
+    why = "No row was seen twice, and on new text good models keep a tenth or more"
+    held_out = logged(run, "eval_loss", LEAST_PAIRS) if run.kind == "pretraining" else None
+    if made > 1:
+        if held_out is None or made > MOST_PASSES:
             return
-    elif made > 1:
-        return
-    if not 0 < low < FAR_BELOW * uniform:
-        return
-    yield derived_fact(
-        "too_low_for_one_pass",
-        f"{named(rows)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
-        f"within {figure(made)} passes over the data. {why} of that.",
-        {"loss": low, "passes": made},
-    )
+        rows, why = held_out, "On text that was held out good models keep a tenth or more"
+        low, most = median(rows.value[-LEAST_PAIRS:]), NOTHING_LEFT * uniform
+    if 0 < low < most:
+        yield derived_fact(
+            "too_low_for_one_pass",
+            f"{named(rows)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
+            f"within {figure(made)} passes over the data. {why} of that.",
+            {"loss": low, "passes": made},
+        )
 
 
 REPEATED = 8
@@ -656,24 +627,20 @@ OFTEN_KNOWN = math.log(2)
 @given_losses(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def repeats_itself(run: Run, losses: Losses) -> Facts:
     """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
-    low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
-    known_from = np.inf if low is None else low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
-    for line in run.text_lines:
-        if line.step < known_from or (found := _RUNS_ON.search(line.text)) is None:
-            continue
-        in_a_word = line.text[: found.start()][-1:].isalpha()
-        if not in_a_word and not _SAMPLE.search(line.text):
-            continue
-        if low is None:
-            return
-        yield derived_fact(
-            "repeats_itself",
-            f"the sample in line {line.line} ends with {found[1] or found[2]} again and again, where {named(low)} "
-            f"is {figure(np.interp(line.step, low.step, low.value))}. A model that knows nearly each next "
-            "token of real text writes like it, unless it sees the token that it is to predict.",
-            {"loss": low.value[-1]},
-            at=line.step,
-        )
+    for low in [series for series in losses[::-1] if last_level(series) <= NEXT_KNOWN][:1]:
+        known_from = low.step[int(np.argmax(low.value <= OFTEN_KNOWN))]
+        for line in run.text_lines:
+            if line.step < known_from or (found := _RUNS_ON.search(line.text)) is None:
+                continue
+            if line.text[: found.start()][-1:].isalpha() or _SAMPLE.search(line.text):
+                yield derived_fact(
+                    "repeats_itself",
+                    f"the sample in line {line.line} ends with {found[1] or found[2]} again and again, where "
+                    f"{named(low)} is {figure(np.interp(line.step, low.step, low.value))}. A model that knows nearly "
+                    "each next token of real text writes like it, unless it sees the token that it is to predict.",
+                    {"loss": low.value[-1]},
+                    at=line.step,
+                )
 
 
 _NO_LETTERS = regex(r"[^a-z ]+")
@@ -719,29 +686,29 @@ def _two_places_apart(sample: str) -> tuple[float, float]:
 @given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
 def skips_letters(run: Run, _: Series) -> Facts:
     """Yield that neighbouring letters of samples are those which stand two places apart in English text."""
-    lines: list[TextLine] = []
-    samples: list[str] = []
-    for line in run.text_lines:
-        text = line.text.lower().replace("\\n", " ")
-        sample = " ".join(_NO_LETTERS.sub(" ", text).split())
-        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * len(text)):
-            lines, samples = [*lines, line], [*samples, sample]
-    text = "\n".join(samples[-LAST_SAMPLES:])
+    texts = ((line, line.text.lower().replace("\\n", " ")) for line in run.text_lines)
+    letters = ((line, len(text), " ".join(_NO_LETTERS.sub(" ", text).split())) for line, text in texts)
+    samples = [
+        (line, sample) for line, length, sample in letters
+        if len(sample) >= max(LEAST_OF_SAMPLE, LETTERS_OF_SAMPLE * length)
+    ][-LAST_SAMPLES:]  # fmt: skip
+    text = "\n".join(sample for _, sample in samples)
     least, most = BLANKS_OF_TEXT
     is_prose = len(set(text)) >= LEAST_DISTINCT and least <= text.count(" ") / len(text) <= most
     if len(samples) < LEAST_SAMPLES or not is_prose:
         return
-    beyond = [_two_places_apart(sample) for sample in samples[-LAST_SAMPLES:]]
+    beyond = [_two_places_apart(sample) for _, sample in samples]
     beyond_next, beyond_any = (median(np.array(nats)) for nats in zip(*beyond, strict=True))
     if beyond_next < LIKE_NEXT_BUT_ONE or beyond_any < -LIKE_ANY_LETTERS:
         return
+    last = samples[-1][0]
     yield derived_fact(
         "skips_letters",
-        f"the last samples, such as line {lines[-1].line}, are hardly words. Their neighbouring letters are those that "
+        f"the last samples, such as line {last.line}, are hardly words. Their neighbouring letters are those that "
         f"stand two places apart in English, by {figure(beyond_next)} nats a pair. A model that learns the character "
         "after the next one writes so.",
-        {"nats": beyond_next, "samples": min(len(samples), LAST_SAMPLES)},
-        at=lines[-1].step,
+        {"nats": beyond_next, "samples": len(samples)},
+        at=last.step,
     )
 
 
@@ -769,22 +736,20 @@ def loading_setting(run: Run) -> Setting | None:
 @given_loss(not_of=NOT_BY_LOSS)
 def untrained(run: Run, loss: Series) -> Facts:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
-    loaded_from = loading_setting(run)
-    uniform = uniform_loss(run)
-    if loaded_from is None or uniform is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
+    loaded_from, uniform, first, step = loading_setting(run), uniform_loss(run), loss.value[0], loss.step[0]
+    if loaded_from is None or uniform is None or abs(first / uniform - 1) > AT_CHANCE:
         return
-    of_first_pass = run.step_name == "epoch" and loss.step[0] <= 1  # a mean over it is lower yet
-    if not of_first_pass and is_past_start(run, loss.step[0]):
+    of_first_pass = run.step_name == "epoch" and step <= 1  # a mean over it is lower yet
+    if not of_first_pass and is_past_start(run, step):
         return
-    first, count = loss.value[0], f"{math.exp(uniform):,.0f}"
     head = "" if run.facts.tokens else ", unless its last layer is new"
     yield derived_fact(
         "starts_untrained",
         f"by the setting {loaded_from.key} the model comes trained, and the first {named(loss)} is "
-        f"{figure(first)} at {run.place(loss.step[0])}, that of a guess: ln {count} = {figure(uniform)}. A "
+        f"{figure(first)} at {run.place(step)}, that of a guess: ln {math.exp(uniform):,.0f} = {figure(uniform)}. A "
         f"trained model begins below{head}.",
         {"first": first, "uniform": uniform},
-        at=loss.step[0],
+        at=step,
     )
 
 
@@ -811,25 +776,22 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
 
     Weights that were not loaded begin at a guess, which `untrained` states.
     """
-    stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
+    stated = ((name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name))
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
     loaded_from = None if before or run.facts.tokens is None else loading_setting(run)
     signs = run.setting("alphabet_size") if before else None
     uniform = uniform_loss(run) or (math.log(signs) if signs and signs > 1 else None)
     if not (before or loaded_from) or uniform is None or before > uniform:
         return
-    evaluations = columns_of(run, Quantity.LOSS, phase="eval")
-    series = min([loss, *evaluations], key=lambda series: series.step[0])
+    series = min([loss, *columns_of(run, Quantity.LOSS, phase="eval")], key=lambda series: series.step[0])
     first, step = series.value[0], series.step[0]
-    if is_past_start(run, step) or first < (SURER_AS_LOADED if before else MIN_OVERSURE_LOSS_RATIO) * uniform:
+    least, known = SURER_AS_LOADED, f"{name} is {figure(before)}"
+    if loaded_from is not None:
+        least, known = MIN_OVERSURE_LOSS_RATIO, f"by the setting {loaded_from.key} the model comes trained"
+        if first >= TIMES_A_GUESS * uniform:
+            return  # outputs on too large a scale, not surer ones
+    if is_past_start(run, step) or first < least * uniform:
         return
-    if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
-        return  # outputs on too large a scale, not surer ones
-    known = (
-        f"{name} is {figure(before)}"
-        if loaded_from is None
-        else f"by the setting {loaded_from.key} the model comes trained"
-    )
     yield derived_fact(
         "surer_than_guess_as_loaded" if before and first >= MIN_OVERSURE_AS_LOADED * uniform else "surer_than_guess",
         f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
@@ -852,21 +814,20 @@ _SHARE_OF_UNKNOWN = regex(
 
 def unknown_tokens(run: Run) -> Facts:
     """Yield that the vocabulary lacks many of the tokens throughout."""
-    for name, series in run.series.items():
+    for name in run.series:
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
         is_evaluated = any(PHASES.get(piece) == "eval" for piece in pieces_of(name))  # other texts than in training
-        if match is None or is_evaluated or len(series.finite) < LEAST_PAIRS:
+        if match is None or is_evaluated or len(series := run[name].finite) < LEAST_PAIRS:
             continue
-        shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
+        shares = series.value / 100 if match["per_cent"] else as_shares(series.value)
         least, level = shares.min(), median(shares)
-        if least < MANY_UNKNOWN:
-            continue
-        yield derived_fact(
-            "unknown_tokens",
-            f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series.finite)} "
-            "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
-            {"least": least, "level": level},
-        )
+        if least >= MANY_UNKNOWN:
+            yield derived_fact(
+                "unknown_tokens",
+                f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series)} "
+                "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few.",
+                {"least": least, "level": level},
+            )
     yield from _unknown_in_samples(run)
 
 
@@ -886,34 +847,28 @@ LEAST_LEARNT = 0.5
 def scored_apart(run: Run, losses: Losses) -> Facts:
     """Yield that another score of text begins at the held-out loss and rises above its start while that loss falls."""
     guess = uniform_loss(run) if run.facts.tokens else None
-    if guess is None or median(tail(losses[1])) > LEAST_LEARNT * losses[1].value[0]:
-        return
-    for series in run.series.values():
-        other = series.finite
-        if len(other) < LEAST_PAIRS or not _is_of_scorer(other):
-            continue
+    for other in _of_scorer(run) if guess and last_level(losses[1]) <= LEAST_LEARNT * losses[1].value[0] else ():
         steps, evaluated, scored = at_common_steps(losses[1], other)
-        if len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
+        if guess is None or len(steps) < LEAST_PAIRS or min(evaluated[0], scored[0]) <= 0:
             continue
         is_near = abs(scored[0] / evaluated[0] - 1) <= NEAR_AT_START
-        if not is_near or scored[-1] <= PAST_GUESS * guess or scored[-1] < FAR_AT_END * scored.min():
-            continue
-        yield derived_fact(
-            "scored_apart",
-            f"{named(series)} begins at {figure(scored[0])}, as {named(losses[1])} does at "
-            f"{figure(evaluated[0])}, and ends at {figure(scored[-1])}, beyond the "
-            f"{figure(guess)} of a uniform guess, where that has come to {figure(evaluated[-1])}. What "
-            "training and its evaluation learn is something else than what this score asks for.",
-            {"scored": scored[-1], "evaluated": evaluated[-1]},
-            at=steps[-1],
-        )
+        if is_near and scored[-1] > PAST_GUESS * guess and scored[-1] >= FAR_AT_END * scored.min():
+            yield derived_fact(
+                "scored_apart",
+                f"{named(other)} begins at {figure(scored[0])}, as {named(losses[1])} does at "
+                f"{figure(evaluated[0])}, and ends at {figure(scored[-1])}, beyond the "
+                f"{figure(guess)} of a uniform guess, where that has come to {figure(evaluated[-1])}. What "
+                "training and its evaluation learn is something else than what this score asks for.",
+                {"scored": scored[-1], "evaluated": evaluated[-1]},
+                at=steps[-1],
+            )
 
 
-def _is_of_scorer(series: Series) -> bool:
-    """Say whether a column is a score of text by another program: it names no set."""
-    pieces = pieces_of(named(series))
-    is_own = series.name in ("loss", "eval_loss") or any(piece in PHASES for piece in pieces)
-    return not is_own and not _OF_A_SCORER.isdisjoint(pieces)
+def _of_scorer(run: Run) -> Iterator[Series]:
+    """Yield the scores of text by another program: they name no set."""
+    for series in called(run, _OF_A_SCORER, but=PHASES.keys(), any_quantity=True):
+        if series.name not in ("loss", "eval_loss"):
+            yield series
 
 
 ABOVE_AT_END = 1.4
@@ -927,18 +882,16 @@ def scored_apart_at_end(run: Run, losses: Losses) -> Facts:
     """Yield that a score of text behind the last evaluation is far above the held-out loss, and nearer to a guess."""
     guess = uniform_loss(run) if run.facts.tokens else None
     last, step = float(losses[1].value[-1]), losses[1].step[-1]
-    for series in run.series.values() if guess and 0 < last <= FAR_BELOW_GUESS * guess else ():
-        once = series.finite
-        if len(once) != 1 or once.step[0] < step or not _is_of_scorer(once) or once.value[0] < ABOVE_AT_END * last:
-            continue
-        yield derived_fact(
-            "scored_apart_at_end",
-            f"{named(series)} is {figure(once.value[0])} behind the last evaluation, where {named(losses[1])} is "
-            f"{figure(last)}. Text of one kind has one loss by the same weights. So training and its evaluation learn "
-            "something else than what this score asks for, or it reads the text otherwise.",
-            {"scored": once.value[0], "evaluated": last},
-            at=once.step[0],
-        )
+    for once in _of_scorer(run) if guess and 0 < last <= FAR_BELOW_GUESS * guess else ():
+        if len(once) == 1 and once.step[0] >= step and once.value[0] >= ABOVE_AT_END * last:
+            yield derived_fact(
+                "scored_apart_at_end",
+                f"{named(once)} is {figure(once.value[0])} behind the last evaluation, where {named(losses[1])} is "
+                f"{figure(last)}. Text of one kind has one loss by the same weights. So training and its evaluation "
+                "learn something else than what this score asks for, or it reads the text otherwise.",
+                {"scored": once.value[0], "evaluated": last},
+                at=once.step[0],
+            )
 
 
 _ENDS_BY_ITSELF = frozenset({"stopped", "stops", "ended", "ends", "eos", "finished", "terminated", "complete"})
@@ -952,22 +905,18 @@ NONE_END = 0.1
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def answers_no_longer_end(run: Run, loss: Series) -> Facts:
     """Yield that answers ended by themselves at first, and no longer do, while the loss falls."""
-    if median(tail(loss)) > (1 - MIN_LEARNING_FALL_SHARE) * loss.value[0]:
-        return
-    for name, series in run.series.items():
-        if series.role is not None or _ENDS_BY_ITSELF.isdisjoint(pieces_of(name)) or len(series.finite) < LEAST_PAIRS:
-            continue
-        shares = as_shares(series.finite.value)
-        if (shares < 0).any() or (shares > 1).any() or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
+    for ended in called(run, _ENDS_BY_ITSELF, least=LEAST_PAIRS) if learns(loss) else ():
+        shares = as_shares(ended.value)
+        if not are_shares(shares) or shares[0] < MOST_END or median(shares[-2:]) > NONE_END:
             continue
         yield derived_fact(
             "answers_no_longer_end",
-            f"{named(series)} is {percent(float(shares[0]))} at {run.place(series.finite.step[0])} and "
-            f"{percent(float(shares[-1]))} at {run.place(series.finite.step[-1])}, while {named(loss)} falls from "
-            f"{figure(loss.value[0])} to {figure(median(tail(loss)))}. Answers go on to their limit: rows "
+            f"{named(ended)} is {percent(float(shares[0]))} at {run.place(ended.step[0])} and "
+            f"{percent(float(shares[-1]))} at {run.place(ended.step[-1])}, while {named(loss)} falls from "
+            f"{figure(loss.value[0])} to {figure(last_level(loss))}. Answers go on to their limit: rows "
             "with the end token that generation waits for would teach to end.",
             {"first": shares[0], "last": shares[-1]},
-            at=series.finite.step[int(np.argmax(shares <= NONE_END))],
+            at=ended.step[int(np.argmax(shares <= NONE_END))],
         )
 
 
@@ -987,20 +936,18 @@ def _unknown_in_samples(run: Run) -> Facts:
     alike = [line for line in run.text_lines if lines and line.text[:_ALIKE_UP_TO] == lines[0].text[:_ALIKE_UP_TO]]
     if len(lines) < LEAST_PAIRS or 2 * len(lines) < len(alike):
         return
-    of_words, shares = "<" in lines[-1].text or "[" in lines[-1].text, []
-    for line in lines:
-        units = len(line.text.split()) if of_words else len("".join(line.text.split()))
-        shares.append(len(_SIGNS.findall(line.text)) / max(1, units))
-    if median(shares) < (OF_WORDS if of_words else OF_CHARACTERS):
-        return
-    yield derived_fact(
-        "unknown_tokens",
-        f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
-        f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
-        "vocabulary that was made of such texts lacks hardly any.",
-        {"level": median(shares), "samples": len(lines)},
-        at=lines[0].step,
-    )
+    sign = _SIGNS.findall(lines[-1].text)[-1]
+    units, least = ("words", OF_WORDS) if set("<[") & set(lines[-1].text) else ("characters", OF_CHARACTERS)
+    texts = [line.text.split() if units == "words" else "".join(line.text.split()) for line in lines]
+    shares = [len(_SIGNS.findall(line.text)) / max(1, len(text)) for line, text in zip(lines, texts, strict=True)]
+    if median(shares) >= least:
+        yield derived_fact(
+            "unknown_tokens",
+            f"{len(lines)} samples in the log hold {sign}, the sign for what the vocabulary lacks, as "
+            f"{percent(median(shares))} of their {units}. A vocabulary that was made of such texts lacks hardly any.",
+            {"level": median(shares), "samples": len(lines)},
+            at=lines[0].step,
+        )
 
 
 TIMES_A_GUESS = 10.0
@@ -1020,23 +967,20 @@ def narrow_layer(run: Run, loss: Series) -> Facts:
 
     Not this where nothing is learnt, which has many reasons. Good models of tokens have far fewer units than tokens.
     """
-    tokens = run.facts.tokens
-    widths, classes = run.settings.numbers("hidden_size"), tokens or run.setting("num_labels")
-    uniform = uniform_loss(run)
+    tokens, uniform, widths = run.facts.tokens, uniform_loss(run), run.settings.numbers("hidden_size")
+    classes = tokens or run.setting("num_labels")
     if not widths or not classes or uniform is None:
         return
-    narrowest, left = min(widths), median(tail(loss)) / uniform
-    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
-        return
-    if tokens and narrowest > FEW_UNITS:
-        return
-    yield derived_fact(
-        "narrow_layer",
-        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
-        f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} "
-        f"is {figure(left * uniform)} in the last third, {percent(left)} of that of a guess.",
-        {"units": narrowest, "classes": classes, "left": left},
-    )
+    narrowest, left = min(widths), last_level(loss) / uniform
+    is_narrow = 0 < narrowest * CLASSES_TO_A_UNIT <= classes and (not tokens or narrowest <= FEW_UNITS)
+    if is_narrow and LEARNT_OF_GUESS[0] <= left <= LEARNT_OF_GUESS[1]:
+        yield derived_fact(
+            "narrow_layer",
+            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
+            f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. "
+            f"{named(loss)} is {figure(left * uniform)} in the last third, {percent(left)} of that of a guess.",
+            {"units": narrowest, "classes": classes, "left": left},
+        )
 
 
 TIMES_AS_WIDE = 8.0
@@ -1056,37 +1000,31 @@ def narrow_between(run: Run, losses: Losses) -> Facts:
     Not this where a KL term keeps codes near a prior.
     """
     widths = run.settings.numbers("hidden_size")
-    explained = next(iter(columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)), None)
     between = [
         width for at, width in enumerate(widths[1:-1], 1)
         if 0 < width * TIMES_AS_WIDE <= min(max(widths[:at]), max(widths[at + 1 :]))
     ]  # fmt: skip
-    if not between or explained is None or any(run.with_role(Quantity.KL, parts=True)):
+    if not between or any(run.with_role(Quantity.KL, parts=True)):
         return
-    middle, end = explained.value[len(explained) // 2], median(tail(explained))
-    train, held_out = (median(tail(series)) for series in losses)
-    if not EXPLAINED[0] <= end <= EXPLAINED[1] or abs(end - middle) > RESTS_BY:
-        return
-    if abs(held_out - train) > SAME_FIT * train:
-        return
-    yield derived_fact(
-        "narrow_between",
-        f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
-        f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
-        f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation.",
-        {"units": min(between), "explained": end},
-    )
+    train, held_out = map(last_level, losses)
+    for explained in columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)[:1]:
+        middle, end = explained.value[len(explained) // 2], last_level(explained)
+        rests = EXPLAINED[0] <= end <= EXPLAINED[1] and abs(end - middle) <= RESTS_BY
+        if rests and abs(held_out - train) <= SAME_FIT * train:
+            yield derived_fact(
+                "narrow_between",
+                f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row "
+                f"goes through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
+                f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation.",
+                {"units": min(between), "explained": end},
+            )
 
 
 def far_beyond_guess(run: Run) -> Facts:
     """Yield that the first loss is many times that of a guess, as of outputs on far too large a scale."""
-    uniform = uniform_loss(run)
-    if uniform is None or training_loss(run, not_of=NOT_BY_LOSS) is None:
-        return
-    loss = part_of_guess(run, uniform)
-    if loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
-        return
-    if is_past_start(run, loss.step[0]):
+    uniform = None if training_loss(run, not_of=NOT_BY_LOSS) is None else uniform_loss(run)
+    loss = None if uniform is None else part_of_guess(run, uniform)
+    if uniform is None or loss is None or loss.value[0] < TIMES_A_GUESS * uniform or is_past_start(run, loss.step[0]):
         return
     first = loss.value[0]
     yield derived_fact(
@@ -1101,12 +1039,10 @@ def far_beyond_guess(run: Run) -> Facts:
 
 def base_rate(run: Run) -> Facts:
     """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
-    share, _ = share_of_ones(run)
-    if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
+    (share, _), evaluation = share_of_ones(run), logged(run, "eval_loss", LEAST_PAIRS)
+    if share is None or evaluation is None:
         return
-    evaluation = run["eval_loss"].finite
-    entropy = loss_of_guess(share)
-    best, last = evaluation.value.min(), evaluation.value[-1]
+    entropy, best, last = loss_of_guess(share), evaluation.value.min(), evaluation.value[-1]
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
     areas = [series for series in columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS) if is_auc(series)]
@@ -1125,32 +1061,24 @@ def beyond_guess(run: Run) -> Facts:
 
     Its name has to say that it is a mean cross-entropy: a plain loss may hold sums over parts, CTC or penalties.
     """
-    if run.kind in NOT_BY_LOSS:
-        return
-    losses = columns_of(run, *LOSSES)
-    stated = [
-        (series, math.log(2), "two classes that are guessed have")
-        for series in losses
-        if any(word in named(series).lower() for word in _OF_TWO_CLASSES)
-    ]
+    losses = columns_of(run, *LOSSES, least=MIN_RECORDS_FOR_LEVEL) if run.kind not in NOT_BY_LOSS else []
+    of_two = [series for series in losses if any(word in named(series).lower() for word in _OF_TWO_CLASSES)]
+    stated = [(series, math.log(2), "two classes that are guessed have") for series in of_two]
     for series in losses:
-        score = "eval_accuracy" if _is_evaluation(series) else "accuracy"
-        if score in run and len(run[score].finite) and CROSS_ENTROPY.search(named(series)):
-            share = median(tail(run[score].finite))
-            if LEAST_RIGHT <= share <= MOST_RIGHT:
-                most = loss_of_guess(share, MOST_CLASSES)
-                guess = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
-                stated.append((series, most, guess))
+        right = logged(run, "eval_accuracy" if _is_evaluation(series) else "accuracy")
+        share = last_level(right) if right is not None and CROSS_ENTROPY.search(named(series)) else 0.0
+        if LEAST_RIGHT <= share <= MOST_RIGHT:
+            guess = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
+            stated.append((series, loss_of_guess(share, MOST_CLASSES), guess))
     for series, bound, guess in stated:
         later = series.value[len(series) // 2 :]
-        if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
-            continue
-        yield derived_fact(
-            "evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
-            f"{named(series)} is {figure(later.min())} to {figure(later.max())} in the later half of {len(series)} "
-            f"records; {guess} {figure(bound)} at most. Weights that are too large make wrong answers so sure.",
-            {"lowest": later.min(), "guess": bound},
-        )
+        if np.all(later > BEYOND_GUESS * bound):
+            yield derived_fact(
+                "evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
+                f"{named(series)} is {figure(later.min())} to {figure(later.max())} in the later half of {len(series)} "
+                f"records; {guess} {figure(bound)} at most. Weights that are too large make wrong answers so sure.",
+                {"lowest": later.min(), "guess": bound},
+            )
 
 
 def _is_evaluation(series: Series) -> bool:
@@ -1165,14 +1093,12 @@ def answers_with_silence(run: Run) -> Facts:
     """Yield that a ratio of signal and noise comes to rest at exactly 0 decibels, which is that of silence."""
     for series in run.series.values():
         silent = silences_at_end(series)
-        if not MIN_SILENT_RECORDS <= silent < len(series):
-            continue
-        first = series.step[-silent]
-        yield derived_fact(
-            "answers_with_silence",
-            f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in "
-            f"the last {silent} records, from {run.place(first)} on. An output of zeros has 0 decibels in common "
-            "libraries, more than a noisy one: the model answers with silence.",
-            {"records": silent},
-            at=first,
-        )
+        if MIN_SILENT_RECORDS <= silent < len(series):
+            yield derived_fact(
+                "answers_with_silence",
+                f"{named(series)} is {figure(series.value[-silent - 1])} in the record before and exactly 0 in the "
+                f"last {silent} records, from {run.place(series.step[-silent])} on. An output of zeros has 0 decibels "
+                "in common libraries, more than a noisy one: the model answers with silence.",
+                {"records": silent},
+                at=series.step[-silent],
+            )

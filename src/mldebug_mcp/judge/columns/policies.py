@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import compress, permutations
+from itertools import permutations
 
 import numpy as np
 
@@ -27,17 +27,23 @@ from mldebug_mcp.core.arrays import distinct, median, median_gap
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,
     Facts,
     Losses,
+    are_shares,
+    by_key,
+    called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
     given_losses,
+    last_level,
     logged,
     named,
     tail,
@@ -59,7 +65,7 @@ def entropy_lowered(run: Run, total: Series) -> Facts:
         return
     _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
     for part, weight, first, last in weighted:
-        if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
+        if part.quantity is not Quantity.ENTROPY or weight < 0:
             continue
         yield derived_fact(
             "entropy_lowered",
@@ -74,7 +80,7 @@ _TARGET = regex(r"(?:^|[/_])(?:target_entropy|entropy_target)$", re.IGNORECASE)
 _ACTIONS = regex(r"(?:n|num)_(?:of_)?actions?|actions")
 _DISCRETE = regex(r"(?<!multi)(?<!multi[-_])discrete|categorical", re.IGNORECASE)
 LEFT_AT_END = 0.1
-"""Share of its start that an entropy has come down to where hardly any is left. Chosen."""
+"""Share of its start that an entropy, or a success, has come down to where hardly any is left. Chosen."""
 
 
 def entropy_out_of_bounds(run: Run) -> Facts:
@@ -85,13 +91,14 @@ def entropy_out_of_bounds(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if entropy is None or run.kind not in POLICIES or entropy.value.min() < 0:
         return
-    targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
+    settings = run.settings.values()
+    targets = [(setting.key, setting.value) for setting in settings if _TARGET.search(setting.key)]
     targets += [(name, run[name].value[-1]) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
-    first, late = entropy.value[0], median(tail(entropy))
+    first, late = entropy.value[0], last_level(entropy)
     # One of continuous actions that is on its way to its target passes 0 within a third of a run.
     if below and tail(entropy).max() <= LEFT_AT_END * first:
-        (name, target) = below[0]
+        name, target = below[0]
         yield derived_fact(
             "entropy_target_below_any",
             f"{name} is {figure(target)}, and {named(entropy)} goes from {figure(first)} to {figure(late)}, never "
@@ -99,10 +106,10 @@ def entropy_out_of_bounds(run: Run) -> Facts:
             "temperature falls until nothing pays for entropy.",
             {"target": target, "first": first, "late": late},
         )
-    counts = [setting.value for setting in run.settings.values() if _ACTIONS.fullmatch(setting.key.rpartition("/")[2])]
-    is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in run.settings.values())
-    actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), 0.0)
-    if is_discrete and actions and entropy.value.min() > math.log2(actions):
+    counts = [setting.value for setting in settings if _ACTIONS.fullmatch(setting.last_part)]
+    actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), math.inf)
+    is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in settings)
+    if is_discrete and entropy.value.min() > math.log2(actions):
         yield derived_fact(
             "entropy_above_all_alike",
             f"{named(entropy)} is {figure(entropy.value.min())} or more, and {figure(actions)} actions that "
@@ -114,9 +121,7 @@ def entropy_out_of_bounds(run: Run) -> Facts:
 NEARLY_ALL = 0.9
 """Share of the groups whose rewards are equal. Chosen."""
 MIN_REWARD_RANGE_SHARE = 0.1
-"""How far the mean rewards of records are apart where prompts have unequal ones. Chosen."""
-LEFT_OF_ENTROPY = 0.5
-"""Share of its start that an entropy keeps at most where answers have become alike. Chosen."""
+"""Share of their level by which rewards vary where prompts, or what an agent does, differ. Chosen."""
 
 
 def groups_alike(run: Run) -> Facts:
@@ -129,18 +134,17 @@ def groups_alike(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
-    share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
+    share, (low, middle, high) = last_level(alike[0]), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
     if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(paid.value.max()), abs(middle)):
         return
-    early, late = entropy.value[0], median(tail(entropy))
-    is_lost = late <= LEFT_OF_ENTROPY * early
-    why = (
-        "The policy has one answer left for each prompt, right or wrong, and explores no other."
-        if is_lost
-        else "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
-    )
+    early, late = entropy.value[0], last_level(entropy)
+    fact = "groups_alike_with_entropy"
+    why = "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
+    if late <= HALVED * early:
+        fact = "groups_alike_without_entropy"
+        why = "The policy has one answer left for each prompt, right or wrong, and explores no other."
     yield derived_fact(
-        "groups_alike_without_entropy" if is_lost else "groups_alike_with_entropy",
+        fact,
         f"{named(alike[0])} is about {figure(share)}: all answers to a prompt earn alike. But {named(paid)} goes "
         f"from {figure(low)} to {figure(high)} from record to record (10 and 90 % of the last third), so prompts "
         f"do not. {named(entropy)} goes from {figure(early)} to about {figure(late)}. {why}",
@@ -166,15 +170,13 @@ def answers_alike(run: Run) -> Facts:
     low, high = paid.value.min(), paid.value.max()
     if high - low <= MIN_REWARD_RANGE_SHARE * max(abs(low), abs(high)):
         return
-    for name, series in run.series.items():
-        if _DIFFERENT.isdisjoint(pieces_of(name)) or len(series.finite) < MIN_RECORDS_FOR_LEVEL:
-            continue
-        shares = as_shares(series.finite.value)
+    for different in called(run, _DIFFERENT, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        shares = as_shares(different.value)
         if not 0 < shares.max() <= MOST_ALIKE:
             continue
         yield derived_fact(
             "answers_alike",
-            f"{named(series)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
+            f"{named(different)} is {percent(median(shares))} of the answers, and {named(norm)} is exactly 0 in all "
             f"{len(norm)} records, though {named(paid)} goes from {figure(low)} to {figure(high)} from record to "
             "record. The answers to one prompt are copies, so all of them earn alike and none is better than "
             "their mean.",
@@ -187,15 +189,13 @@ def far_without_gain(run: Run) -> Facts:
 
     Not this where the rewards of its groups hardly differ any more, as they do where all earn the most.
     """
-    rewards, spread = rewards_of(run), run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
-    if run.kind != "grpo" or rewards is None or len(rewards) < MIN_DIVERGENCE_RECORDS or not len(spread):
+    rewards, spread = rewards_of(run), logged(run, "reward_std")
+    if run.kind != "grpo" or rewards is None or len(rewards) < MIN_DIVERGENCE_RECORDS or spread is None:
         return
-    usual, first, last = median(spread), start_level(rewards.value), end_level(rewards.value)
-    if last - first >= HALF_THE_SPREAD * usual or end_level(spread) < HALF_THE_SPREAD * usual:
-        return
-    for divergence in divergences(run):
-        kl = divergence.series
-        end = end_level(kl.value)
+    usual, first, last = median(spread.value), start_level(rewards.value), end_level(rewards.value)
+    gains = last - first >= HALF_THE_SPREAD * usual or end_level(spread.value) < HALF_THE_SPREAD * usual
+    for divergence in divergences(run) if not gains else ():
+        kl, end = divergence.series, end_level(divergence.series.value)
         if divergence.of_update or len(kl) < MIN_DIVERGENCE_RECORDS or end <= divergence.limit:
             continue
         yield derived_fact(
@@ -220,22 +220,19 @@ def unpaid_entropy_lost(run: Run) -> Facts:
     entropy = whole_column(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
-    first, (_, last), (began, ends) = entropy.value[0], _ends_of(entropy), _ends_of(paid)
-    if not 0 <= last <= HARDLY_ANY * first or ends >= began:
-        return
-    yield derived_fact(
-        "unpaid_entropy_lost",
-        f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
-        f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
-        "policy that takes one action everywhere meets nothing that could teach it better.",
-        {"first": first, "last": last, "from": began, "to": ends},
-    )
+    first, (_, last), (began, ends) = entropy.value[0], ends_of(entropy), ends_of(paid)
+    if 0 <= last <= HARDLY_ANY * first and ends < began:
+        yield derived_fact(
+            "unpaid_entropy_lost",
+            f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
+            f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
+            "policy that takes one action everywhere meets nothing that could teach it better.",
+            {"first": first, "last": last, "from": began, "to": ends},
+        )
 
 
 HARDLY_MORE = 0.5
 """Share of what random actions earn, by which an agent earns more at most where it has learnt little. Chosen."""
-RESTS_WITHIN = 0.1
-"""Share of its level in which the reward of the last third stays where the agent does the same always. Chosen."""
 
 
 def chance_ends_at_once(run: Run) -> Facts:
@@ -247,11 +244,9 @@ def chance_ends_at_once(run: Run) -> Facts:
     if paid is None or ends is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share, end = ends
-    by_chance, late = paid.value[paid.step <= end], tail(paid)
-    if not len(by_chance) or np.ptp(late) > RESTS_WITHIN * abs(median(late)):
-        return
-    random, last = by_chance.max(), median(late)
-    if last - random > HARDLY_MORE * abs(random) and not never_succeeds(run):
+    random, late = paid.value[paid.step <= end].max(initial=-math.inf), tail(paid)
+    learns_on = median(late) - random > HARDLY_MORE * abs(random) and not never_succeeds(run)
+    if random == -math.inf or np.ptp(late) > MIN_REWARD_RANGE_SHARE * abs(median(late)) or learns_on:
         return
     yield derived_fact(
         "chance_ends_at_once",
@@ -259,7 +254,7 @@ def chance_ends_at_once(run: Run) -> Facts:
         f"{figure(run.last_step)} on. "
         f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
         "repeats what it had met by then, and tries nothing else.",
-        {"share": end / run.last_step, "random": random, "last": last},
+        {"share": end / run.last_step, "random": random, "last": median(late)},
         at=end,
     )
 
@@ -277,28 +272,26 @@ ALL_CUT = 0.97
 
 def at_limit(run: Run) -> Facts:
     """Yield that completions reach their limit, with the share that is cut."""
-    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
-    lengths = columns_of(run, Quantity.COMPLETION_LENGTH, phase="train")
-    limit = run.setting("max_completion_length")
-    if not cut or len(cut[0]) < MIN_RECORDS_FOR_LEVEL or median(cut[0].value) < MANY_CUT:
+    cut = next(iter(columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")), None)
+    if cut is None or len(cut) < MIN_RECORDS_FOR_LEVEL or (share := median(cut.value)) < MANY_CUT:
         return
-    text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
-    text += f"; {percent(median(tail(cut[0])))} lately)"
+    text = f"{percent(share)} of the completions are cut at their limit (median of {len(cut)} records"
+    text += f"; {percent(last_level(cut))} lately)"
+    lengths, longer = (columns_of(run, Quantity.COMPLETION_LENGTH, phase=phase) for phase in ("train", "eval"))
+    limit, paid = run.setting("max_completion_length"), rewards_of(run)
     if lengths:
-        text += f"; the mean length is {figure(median(tail(lengths[0])))}" + (
+        text += f"; the mean length is {figure(last_level(lengths[0]))}" + (
             f" of at most {figure(limit)}" if limit else ""
         )
-    longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    share, paid = median(cut[0].value), rewards_of(run)
-    earned = median(paid.value) if paid is not None and _is_share(paid) else 0.0
-    fact = "none_ends" if share >= ALL_CUT else "cut_ones_are_paid" if earned > 1 - share else "cut_at_limit"
-    why = "What is cut before its answer earns nothing; a few per cent are expected."
-    if paid is not None and fact == "cut_ones_are_paid":
-        why = (
-            f"{named(paid)} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
-        )
+    earned = median(paid.value) if paid is not None and are_shares(paid.value) else 0.0
+    fact, why = "cut_at_limit", "What is cut before its answer earns nothing; a few per cent are expected."
+    if share >= ALL_CUT:
+        fact = "none_ends"
+    elif paid is not None and earned > 1 - share:
+        fact, name = "cut_ones_are_paid", named(paid)
+        why = f"{name} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
     yield derived_fact(fact, f"{text}. {why}", {"share": share})
 
 
@@ -307,7 +300,8 @@ HARDLY_CUT = 0.1
 MOSTLY_CUT = 0.5
 """Share of completions that is cut in the end, from which on the cut ones are the rule. Chosen."""
 TIMES_LONGER = 3.0
-"""Times their first length that completions come to. Chosen: reasoning that is learnt grows as well, but ends."""
+"""Times as long that completions get, or as short. Chosen: reasoning that is learnt grows as well, but ends, and those
+of an answer of one token lose less."""
 
 
 def cut_ones_earn(run: Run) -> Facts:
@@ -316,53 +310,46 @@ def cut_ones_earn(run: Run) -> Facts:
     A mean length that comes back to one whole number and never lies above it is at the limit, too. Not this where they
     are cut from the start, or where the reward falls with what is cut.
     """
-    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    logged_cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    is_logged = bool(cut)
-    cut = cut or _at_highest(lengths)
-    paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
-    if paid is None:
+    paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
+    cut = next(iter(logged_cut or _at_highest(lengths)), None)
+    if paid is None or cut is None:
         return
-    (first_cut, last_cut), (short, long), (low, high) = (_ends_of(each) for each in (cut[0], lengths[0], paid))
-    cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
-    earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
+    (first_cut, last_cut), (short, long), (low, high) = map(ends_of, (cut, lengths[0], paid))
+    cut_then = np.interp(paid.step, cut.step, cut.value)
+    whole, cut_ones = paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]
     grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
-    is_known = len(earned[0]) > 1 and len(earned[1]) >= LEAST_PAIRS
-    if not grew or not is_known or high <= low or earned[1].min() < median(earned[0]):
+    is_known = len(whole) > 1 and len(cut_ones) >= LEAST_PAIRS
+    if not grew or not is_known or high <= low or cut_ones.min() < median(whole):
         return
-    limit = figure(float(lengths[0].value.max()))
-    cut_then_all = f"{percent(last_cut)} of the completions are cut at their limit in the end"
-    at_bound = cut_then_all if is_logged else f"stays at {limit}, which a mean has where nearly all are cut there"
+    at_bound = f"{percent(last_cut)} of the completions are cut at their limit in the end"
+    if not logged_cut:
+        limit = figure(float(lengths[0].value.max()))
+        at_bound = f"stays at {limit}, which a mean has where nearly all are cut there"
     yield derived_fact(
         "cut_ones_earn",
         f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {at_bound}. "
         f"{named(paid)} rises from about {figure(low)} to {figure(high)} all the same, and is "
-        f"{figure(earned[1].min())} or more wherever most are cut. "
+        f"{figure(cut_ones.min())} or more wherever most are cut. "
         "What is cut before it ends holds no answer, so length itself is paid.",
         {"length": long, "cut": last_cut, "from": low, "to": high},
-        at=cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))],
+        at=cut.step[int(np.argmax(cut.value >= MOSTLY_CUT))],
     )
 
 
 AT_HIGHEST = 0.97
 """Share of the highest mean length from which on nearly all completions have it. Chosen: few end early."""
-LEAST_AT_HIGHEST = 3
-"""Records in which the highest mean length is the same whole number. Chosen: two may be so by chance."""
 
 
-def _at_highest(lengths: Sequence[Series]) -> list[Series]:
-    """Return where a mean length is at its limit, as shares of 0 and 1; none where no limit shows."""
-    if not lengths:
-        return []
-    value = lengths[0].value
-    highest = float(value.max())
-    if highest % 1 or int((value == highest).sum()) < LEAST_AT_HIGHEST or not (value % 1).any():
-        return []
-    return [replace(lengths[0], value=(value >= AT_HIGHEST * highest).astype(float))]
+def _at_highest(lengths: Sequence[Series]) -> Iterator[Series]:
+    """Yield where a mean length is at its limit, as shares of 0 and 1; nothing where no limit shows."""
+    for length in lengths[:1]:
+        highest = float(length.value.max())
+        if not highest % 1 and int((length.value == highest).sum()) >= LEAST_PAIRS and (length.value % 1).any():
+            yield replace(length, value=(length.value >= AT_HIGHEST * highest).astype(float))
 
 
-TIMES_SHORTER = 3.0
-"""Times by which completions get shorter. Chosen: those of an answer of one token lose less."""
 ONE_TOKEN = 1.1
 """Mean length up to which nearly all completions are one token, which is their end. Chosen."""
 
@@ -374,16 +361,15 @@ def nothing_written(run: Run) -> Facts:
     paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
     if paid is None or run.setting("max_completion_length") == 1:
         return
-    (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
-    if not 0 <= short <= ONE_TOKEN or long < TIMES_SHORTER * max(short, 1.0) or high < low:
-        return
-    yield derived_fact(
-        "nothing_written",
-        f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
-        f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
-        "prompts, so the reward pays for what is short.",
-        {"length": short, "from": low, "to": high},
-    )
+    (long, short), (low, high) = ends_of(lengths[0]), ends_of(paid)
+    if 0 <= short <= ONE_TOKEN and long >= TIMES_LONGER * max(short, 1.0) and high >= low:
+        yield derived_fact(
+            "nothing_written",
+            f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
+            f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
+            "prompts, so the reward pays for what is short.",
+            {"length": short, "from": low, "to": high},
+        )
 
 
 def _mean_reward(run: Run) -> Series | None:
@@ -391,12 +377,6 @@ def _mean_reward(run: Run) -> Series | None:
     rewards = rewards_of(run)
     scores = whole_columns(run, Quantity.REWARD, Quantity.SCORE, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     return rewards or next(iter(scores), None)
-
-
-def _ends_of(series: Series) -> tuple[float, float]:
-    """Return the first level and the last."""
-    edge = max(LEAST_PAIRS, len(series) // 10)
-    return median(series.value[:edge]), median(series.value[-edge:])
 
 
 # How much of a policy's ratios is clipped, against what healthy policies have.
@@ -432,21 +412,17 @@ LEAST_NATS = 50.0
 
 def logps_multiplied(run: Run) -> Facts:
     """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
-    if run.kind != "preference":
-        return
-    for series in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
-        if len(series) < LEAST_PAIRS:
-            continue
-        first, last = series.value[0], median(series.value[-LEAST_PAIRS:])
-        if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
-            continue
-        yield derived_fact(
-            "logps_multiplied",
-            f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
-            "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
-            "preferences are learnt.",
-            {"first": first, "last": last},
-        )
+    sides = (logged(run, name, LEAST_PAIRS) for name in ("logps/chosen", "eval_logps/chosen"))
+    for series in sides if run.kind == "preference" else ():
+        first, last = (0.0, 0.0) if series is None else (series.value[0], median(series.value[-LEAST_PAIRS:]))
+        if series is not None and first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS:
+            yield derived_fact(
+                "logps_multiplied",
+                f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
+                "preferences are learnt.",
+                {"first": first, "last": last},
+            )
 
 
 MIN_NATS_LOST = 8.0
@@ -462,13 +438,13 @@ def both_sides_sink(run: Run) -> Facts:
 
     Not this where chosen answers lose a few nats alone, or no more than records scatter.
     """
-    sides = [logged(run, name, MIN_RECORDS_FOR_LEVEL) for name in ("logps/chosen", "logps/rejected")]
-    if run.kind != "preference" or sides[0] is None or sides[1] is None:
+    found = (logged(run, name, MIN_RECORDS_FOR_LEVEL) for name in ("logps/chosen", "logps/rejected"))
+    sides = [side for side in found if side is not None]
+    if run.kind != "preference" or len(sides) < 2:
         return
-    starts = [median(side.value[:LEAST_PAIRS]) for side in sides if side is not None]
-    ends = [median(tail(side)) for side in sides if side is not None]
+    starts, ends = [median(side.value[:LEAST_PAIRS]) for side in sides], list(map(last_level, sides))
     chosen, rejected = (start - end for start, end in zip(starts, ends, strict=True))
-    scatter = max(noise(side.value) for side in sides if side is not None)
+    scatter = max(noise(side.value) for side in sides)
     if chosen < max(MIN_NATS_LOST, FAR_SIGMAS * scatter) or rejected - chosen > MIN_PARTING_SHARE * chosen:
         return
     yield derived_fact(
@@ -493,19 +469,18 @@ def begins_off_reference(run: Run) -> Facts:
     Below 0 they may be log-probabilities, as methods without a reference log them.
     """
     both = [logged(run, name) for name in ("rewards/chosen", "rewards/rejected")]
-    if run.kind != "preference" or run.resumes or run.first_step > MAX_FIRST_STEP:
+    first = [(named(each), each.value[0]) for each in both if each is not None and each.step[0] <= MAX_FIRST_STEP]
+    if run.kind != "preference" or run.resumes or run.first_step > MAX_FIRST_STEP or len(first) < len(both):
         return
-    first = [(series, series.value[0]) for series in both if series is not None and series.step[0] <= MAX_FIRST_STEP]
-    if len(first) < len(both) or any(value < MIN_FIRST_REWARD for _, value in first):
-        return
-    values = " and ".join(f"{named(series)} is {figure(value)}" for series, value in first)
-    yield derived_fact(
-        "begins_off_reference",
-        f"{values} at {run.place(run.first_step)}. A policy that starts as its reference has 0 there, and "
-        "log-probabilities alone are below 0: the reference is another model than the one that training starts from.",
-        {"chosen": first[0][1], "rejected": first[1][1]},
-        at=run.first_step,
-    )
+    if min(value for _, value in first) >= MIN_FIRST_REWARD:
+        yield derived_fact(
+            "begins_off_reference",
+            f"{' and '.join(f'{name} is {figure(value)}' for name, value in first)} at {run.place(run.first_step)}. A "
+            "policy that starts as its reference has 0 there, and log-probabilities alone are below 0: the reference "
+            "is another model than the one that training starts from.",
+            {"chosen": first[0][1], "rejected": first[1][1]},
+            at=run.first_step,
+        )
 
 
 RIGHT_IN_TRAINING = 0.65
@@ -523,40 +498,34 @@ def pairs_contradict(run: Run) -> Facts:
     The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
     Not this where about a half are right: what was learnt does not carry over then.
     """
-    if run.kind != "preference":
-        return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     judged = [series for series in _of_sets(run, *shares) if _by_people(series)]
     others = {series.name for series in judged}
-    train = [series for series in whole_columns(run, *shares, phase="train") if series.name not in others]
+    train = next((each for each in whole_columns(run, *shares, phase="train") if each.name not in others), None)
+    if run.kind != "preference" or train is None or len(train) < LEAST_PAIRS:
+        return
     held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
-    margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
     pairs = min([*held_out[:1], *judged], key=lambda series: series.value.max(), default=None)
-    if pairs is not None and _by_people(pairs):
-        margins = []  # those are of the whole set
-    if not train or len(train[0]) < LEAST_PAIRS:
-        return
-    if pairs is None:
-        yield from _one_source_contradicts(run, median(tail(train[0])))
-        return
-    steps, levels, _ = beside_training(train[0], pairs)
-    since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
-    pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
-    right, most = median(tail(train[0])), pairs.value.max(initial=0.0)
-    if most > WRONG_WAY or not len(pairs):
+    if pairs is not None:
+        steps, levels, _ = beside_training(train, pairs)
+        since = steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf)
+        pairs = pairs.where(pairs.step >= since)
+    right = last_level(train)
+    if pairs is None or not len(pairs) or (most := pairs.value.max()) > WRONG_WAY:
         yield from _one_source_contradicts(run, right)
         return
-    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
-        return
+    margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
+    margins = [series.where(series.step >= since) for series in margins if not _by_people(pairs)]  # of the whole set
     margins = [series for series in margins if len(series)]
-    if margins and margins[0].value.max() >= 0:
+    is_wrong = not margins or margins[0].value.max() < 0
+    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS or not is_wrong:
         return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     since_then = f" from {run.place(since)} on" if since > steps[0] else ""
     yield derived_fact(
         "source_contradicts" if _by_people(pairs) else "pairs_contradict",
         f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
-        f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
+        f"{named(train)} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
         "Far fewer means that what one set calls chosen the other calls rejected.",
         {"train": right, "eval": most},
         at=pairs.step[0],
@@ -572,7 +541,7 @@ AS_OFTEN_WRONG = 1.25
 
 def _of_pairs(shares: Sequence[Series]) -> list[Series]:
     """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
-    rewards = [series for series in shares if series.role and series.role.quantity is Quantity.REWARD_ACCURACY]
+    rewards = [series for series in shares if series.quantity is Quantity.REWARD_ACCURACY]
     return rewards or [series for series in shares if not _is_written(series)]
 
 
@@ -580,20 +549,20 @@ def _one_source_contradicts(run: Run, right: float) -> Facts:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = _of_sets(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     sources = [series for series in shares if _set_of(series) and not _is_written(series)]
-    ends = sorted((median(tail(series)), series.name) for series in sources)
-    mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
-    least, most = HARDLY_ANY_RIGHT
-    if len(ends) < 2 or ends[0][0] > min(most, max(least, mirrored)) or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
+    ends = sorted((last_level(series), series.name) for series in sources)
+    if len(ends) < 2:
         return
-    (low, wrong), (high, other) = ends[0], ends[-1]
-    yield derived_fact(
-        "source_contradicts",
-        f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
-        "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
-        "way round, there or in training.",
-        {"train": right, "eval": low, "other": high},
-        at=run[wrong].finite.step[0],
-    )
+    (low, wrong), (high, other), (least, most) = ends[0], ends[-1], HARDLY_ANY_RIGHT
+    mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]]))
+    if low <= min(most, max(least, mirrored)) and RIGHT_IN_TRAINING <= high <= 1:
+        yield derived_fact(
+            "source_contradicts",
+            f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
+            "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
+            "way round, there or in training.",
+            {"train": right, "eval": low, "other": high},
+            at=run[wrong].finite.step[0],
+        )
 
 
 PAIRS_APART = 0.1
@@ -609,17 +578,13 @@ def training_pairs_behind(run: Run, losses: Losses) -> Facts:
 
     Their loss is higher and their margin smaller as well. Not this where dropout explains it.
     """
-    shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    if run.kind != "preference" or harder_in_training(run):
+    shares, phases = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY), ("train", "eval")
+    train, held_out = (next(iter(whole_columns(run, *shares, phase=of, least=LEAST_PAIRS)), None) for of in phases)
+    if run.kind != "preference" or harder_in_training(run) or train is None or held_out is None:
         return
-    train, held_out = (whole_columns(run, *shares, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
-    margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval")]
-    if not train or not held_out:
-        return
-    half = len(held_out[0]) // 2
-    later = held_out[0].where(held_out[0].step >= held_out[0].step[half])
-    since = held_out[0].step[half - 1]
-    recent = train[0].where(train[0].step > since)
+    half = len(held_out) // 2
+    later, since = held_out.where(held_out.step >= held_out.step[half]), held_out.step[half - 1]
+    recent = train.where(train.step > since)
     rows = (run.facts.effective_batch or 0) * (recent.step[-1] - since if len(recent) else 0)
     if not rows or later.value.max() > 1:
         return
@@ -628,12 +593,13 @@ def training_pairs_behind(run: Run, losses: Losses) -> Facts:
     if high - low < max(PAIRS_APART, ERRORS_APART * error) or low >= later.value.min():
         return
     higher = [median(series.where(series.step > since).value) for series in losses]
-    smaller = [margin[0].where(margin[0].step > since).value.mean() for margin in margins if margin]
+    margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS)[:1] for phase in phases]
+    smaller = [margin.where(margin.step > since).value.mean() for each in margins for margin in each]
     if higher[0] <= higher[1] or (len(smaller) == 2 and smaller[0] >= smaller[1]):
         return
     yield derived_fact(
         "training_pairs_behind",
-        f"from {run.place(since)} on {named(train[0])} is {figure(low)} in the mean and {named(held_out[0])} "
+        f"from {run.place(since)} on {named(train)} is {figure(low)} in the mean and {named(held_out)} "
         f"{figure(high)}, with a loss of {figure(higher[0])} next to {figure(higher[1])}. Pairs that are trained "
         "on are learnt at least as well as others, unless some of them are the wrong way round.",
         {"train": low, "eval": high},
@@ -693,39 +659,33 @@ def source_mirrored(run: Run) -> Facts:
 
     The others, two at least, go together. Two alone are mirrored where they are the two answers to one question.
     """
-    groups: dict[tuple[float, ...], list[Series]] = {}
-    for series in (each.finite for each in run.series.values() if each.role is None or each.role.part):
-        is_share = len(series) >= LEAST_PAIRS and series.value.min() >= 0 and series.value.max() <= 1
-        if is_share and np.ptp(series.value) > 0:
-            groups.setdefault(tuple(series.step.tolist()), []).append(series)
-    for shares in groups.values() if run.kind not in POLICIES else ():
-        values = np.array([series.value for series in shares])
-        for wrong in shares:
-            low = median(tail(wrong))
-            if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
-                continue
-            is_mirrored = np.abs(values + wrong.value - 1).max(axis=1) <= MIRRORED_WITHIN
-            others = [series for series in compress(shares, is_mirrored) if series is not wrong]
-            turns = run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT
-            if turns and not others:
-                last = pieces_of(wrong.name)[-1]
-                others = [series for series in shares if series is not wrong and pieces_of(series.name)[-1] == last]
-            right = [median(tail(series)) for series in others]
-            if len(others) < 2 or min(right) < MOSTLY_RIGHT:
-                continue
-            how = (
-                f"it was {figure(wrong.value[0])} at first"
-                if turns
-                else f"in each of {len(wrong)} records it is what these lack of one"
-            )
-            yield derived_fact(
-                "source_mirrored",
-                f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
-                f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
-                "other way round, look so.",
-                {"low": low, "high": right[0]},
-                at=wrong.step[0],
-            )
+    groups = by_key(
+        (tuple(series.step.tolist()), series)
+        for series in (each.finite for each in run.series.values() if each.role is None or each.role.part)
+        if len(series) >= LEAST_PAIRS and are_shares(series.value) and np.ptp(series.value) > 0
+    )
+    candidates = ((wrong, shares) for shares in groups.values() for wrong in shares)
+    for wrong, shares in candidates if run.kind not in POLICIES else ():
+        low = last_level(wrong)
+        if low > 1 - MOSTLY_RIGHT + MIRRORED_WITHIN:
+            continue
+        rest = [series for series in shares if series is not wrong]
+        others = [series for series in rest if np.abs(series.value + wrong.value - 1).max() <= MIRRORED_WITHIN]
+        how = f"in each of {len(wrong)} records it is what these lack of one"
+        if run.kind == "preference" and wrong.value[0] >= MOSTLY_RIGHT and low <= 1 - MOSTLY_RIGHT:
+            last, how = pieces_of(wrong.name)[-1], f"it was {figure(wrong.value[0])} at first"
+            others = others or [series for series in rest if pieces_of(series.name)[-1] == last]
+        right = list(map(last_level, others))
+        if len(others) < 2 or min(right) < MOSTLY_RIGHT:
+            continue
+        yield derived_fact(
+            "source_mirrored",
+            f"{named(wrong)} ends at about {figure(low)}, and {named(others[0])} and {named(others[1])} at "
+            f"{figure(right[0])} and {figure(right[1])}; {how}. Answers that are right as often, and labels the "
+            "other way round, look so.",
+            {"low": low, "high": right[0]},
+            at=wrong.step[0],
+        )
 
 
 _OF_VALUES = frozenset({"v", "vf", "value", "values", "critic", "q", "baseline", "td"})
@@ -751,45 +711,35 @@ def values_run_off(run: Run) -> Facts:
     reward = logged(run, "reward", LEAST_PAIRS) if run.kind in POLICIES else None
     if reward is None and (run.kind not in (*POLICIES, "unknown") or "loss" in run):
         return
-    most, beyond_most, is_of_episodes = 0.0, 0.0, False
-    if reward is not None:
-        is_of_episodes = not _OF_EPISODES.isdisjoint(pieces_of(named(reward)))
-        most = float(np.abs(reward.value[-(len(reward) // 2) :] if is_of_episodes else reward.value).max())
-        beyond_most = (FAR_BEYOND_EPISODES if is_of_episodes else FAR_BEYOND_RETURNS) * most
-    for name, series in run.series.items():
-        words, value = set(pieces_of(series.logged_as or name)), np.abs(series.finite.value)
-        if words.isdisjoint(_OF_VALUES) or len(value) < MIN_RECORDS_FOR_LEVEL or (reward is not None and not most > 0):
-            continue
-        value = np.sqrt(value) if words & _OF_SQUARES else value
+    is_of_episodes = reward is not None and not _OF_EPISODES.isdisjoint(pieces_of(named(reward)))
+    earned = np.zeros(0) if reward is None else reward.value[-(len(reward) // 2) :] if is_of_episodes else reward.value
+    most = float(np.abs(earned).max(initial=0.0))
+    if reward is not None and not most > 0:
+        return
+    for series in called(run, _OF_VALUES, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        is_squared = not _OF_SQUARES.isdisjoint(pieces_of(series.logged_as or series.name))
+        value = np.sqrt(np.abs(series.value)) if is_squared else np.abs(series.value)
         first, last = float(value[0]), median(value[-LEAST_PAIRS:])
-        least = RUNS_OFF * max(first, 1.0) if reward is None else max(beyond_most, TIMES_GROWN * first)
-        if last < least or monotone(sample(value)) < MOSTLY_RIGHT:
-            continue
-        when = " over the later half" if is_of_episodes else ""
-        beyond = "" if reward is None else f", while {named(reward)} is {figure(most)} at the most{when}"
-        beyond += ". No return is so large" if beyond else ""
-        yield derived_fact(
-            "values_run_off",
-            f"{'the root of ' if words & _OF_SQUARES else ''}{named(series)} grows from {figure(first)} to "
-            f"{figure(last)}{beyond}: the critic takes its own values as targets, which grow by it.",
-            {"value": last, "most": most},
-            at=series.finite.step[0],
-        )
+        beyond, least = "", RUNS_OFF * max(first, 1.0)
+        if reward is not None:
+            least = max((FAR_BEYOND_EPISODES if is_of_episodes else FAR_BEYOND_RETURNS) * most, TIMES_GROWN * first)
+            when = " over the later half" if is_of_episodes else ""
+            beyond = f", while {named(reward)} is {figure(most)} at the most{when}. No return is so large"
+        if last >= least and monotone(sample(value)) >= MOSTLY_RIGHT:
+            yield derived_fact(
+                "values_run_off",
+                f"{'the root of ' if is_squared else ''}{named(series)} grows from {figure(first)} to "
+                f"{figure(last)}{beyond}: the critic takes its own values as targets, which grow by it.",
+                {"value": last, "most": most},
+                at=series.step[0],
+            )
 
 
 EARLY_RECORDS_SHARE = 0.1
 """Share of the records that are early. Chosen: what is lost is often lost soon."""
-LEFT_OF_SUCCESS = 0.5
-"""Share of its early level that a success keeps at most where it falls. Chosen: another kind of rows costs less."""
-HARDLY_LEFT = 0.1
-"""The same where hardly any is left. Chosen: answers that only grow longer are as often right."""
-LEAST_LOST = 0.1
-"""Share of right answers that is lost at least. Chosen: less is chance where a few rows are asked."""
 MIN_GAINED_SHARE = 0.1
-"""Share of right answers, or of right pairs, that training gains at least. Chosen: less is chance where few are
+"""Share of right answers, or of right pairs, that is gained or lost at least. Chosen: less is chance where few are
 asked."""
-LEFT_OF_LOSS = 0.5
-"""Share of its first level that a loss comes down to at most. Chosen: by hand."""
 _SHARES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.SUCCESS_RATE, Quantity.SCORE, Quantity.REWARD_ACCURACY,
 )  # fmt: skip
@@ -802,14 +752,14 @@ def success_falls(run: Run) -> Facts:
 
     Not this where a score scatters, comes back, or is one of a few that fall.
     """
-    paid = _paid(run)
-    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
-    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))] if paid else []
-    lost = [(early - late, share, early, late) for share in shares for early, late in _lost_levels(share)]
-    if paid is None or 2 * len(lost) <= len(shares):
+    if (paid := _paid(run)) is None:
         return
-    _, share, early, late = max(lost, key=lambda each: each[0])
-    fact, gain = paid
+    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
+    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))]
+    lost = [(early, late, share) for share in shares for early, late in _lost_levels(share)]
+    if 2 * len(lost) <= len(shares):
+        return
+    (early, late, share), (fact, gain) = max(lost, key=lambda each: each[0] - each[1]), paid
     yield derived_fact(
         fact,
         f"{named(share)} falls from about {figure(early)} to {figure(late)} and stays there, while {gain}. "
@@ -817,7 +767,7 @@ def success_falls(run: Run) -> Facts:
         {"early": early, "late": late},
         at=share.step[0],
     )
-    if run.kind in POLICIES and late <= HARDLY_LEFT * early:
+    if run.kind in POLICIES and late <= LEFT_AT_END * early:
         yield derived_fact(
             "success_gone",
             f"Of {named(share)} {figure(100 * late / early)} % is left. Answers that only grow longer are as often "
@@ -832,8 +782,6 @@ LEFT_OF_WRITTEN = 0.25
 """Share of these that is left at most. Chosen: by hand."""
 TIMES_AS_SURE = 1.25
 """Times the nats of chosen answers up to which these stay as likely. Chosen: a few nats are lost anyway."""
-PAIRS_LEARNT = 0.9
-"""Share of pairs in the right order from which on they are learnt. Chosen."""
 
 
 def writing_falls_with_pairs(run: Run) -> Facts:
@@ -843,26 +791,25 @@ def writing_falls_with_pairs(run: Run) -> Facts:
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
     chosen = logged(run, "logps/chosen")
-    if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
+    if run.kind != "preference" or not right or last_level(right[0]) < MIN_SOLVED_SHARE or chosen is None:
         return
     first, last = chosen.value[0], median(chosen.value[-LEAST_PAIRS:])
-    left = LEFT_OF_SUCCESS if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
+    left = HALVED if TIMES_AS_SURE * first <= last < 0 else LEFT_OF_WRITTEN
+    fact = "writing_falls_with_pairs"
+    why = "The model hardly writes what the pairs call chosen, nor anything else that is right."
+    if first < 0 and last >= first - LEAST_NATS:
+        fact = "writing_against_pairs"
+        why = "The model writes what the pairs call chosen, and that is not what counts as right."
     for score in _successes(run, LEAST_PAIRS):
-        early, late = score.value[0], median(tail(score))
-        if not _is_written(score) or early < LEAST_WRITTEN or late > left * early:
-            continue
-        is_kept = first < 0 and last >= first - LEAST_NATS
-        yield derived_fact(
-            "writing_against_pairs" if is_kept else "writing_falls_with_pairs",
-            f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
-            f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
-            + (
-                "The model writes what the pairs call chosen, and that is not what counts as right."
-                if is_kept
-                else "The model hardly writes what the pairs call chosen, nor anything else that is right."
-            ),
-            {"early": early, "late": late, "first": first, "last": last},
-        )
+        early, late = score.value[0], last_level(score)
+        if _is_written(score) and early >= LEAST_WRITTEN and late <= left * early:
+            yield derived_fact(
+                fact,
+                f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
+                f"{figure(last_level(right[0]))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+                f"{why}",
+                {"early": early, "late": late, "first": first, "last": last},
+            )
 
 
 _GRADED = frozenset(
@@ -877,23 +824,15 @@ FALLS_OF_NOISE = 5.0
 """Times its noise by which it does. Chosen."""
 RIGHT_WHERE_LEARNT = 0.75
 """Share of pairs in the right order from which on their order is learnt. Chosen: labels of people are as noisy."""
-HALVED = 2.0
-"""Times the nats of chosen answers from which on the model writes nothing that the pairs hold. Chosen."""
 
 
 def _grades(run: Run) -> Iterator[Series]:
     """Yield the scores of what the model writes."""
     for score in (series.finite for series in run.series.values()):
         pieces = set(pieces_of(named(score)))
-        is_score = score.role is None or score.role.quantity is Quantity.SCORE
+        is_score = score.quantity in (None, Quantity.SCORE)
         if is_score and len(score) > LEAST_PAIRS and pieces & _GRADED and not pieces & _NOT_GRADED:
             yield score
-
-
-def _falls_from_its_start(score: Series) -> bool:
-    first = score.value[0]
-    least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
-    return bool(first - median(tail(score)) >= least and score.value[1:].max() < first)
 
 
 def grades_fall_with_pairs(run: Run) -> Facts:
@@ -902,22 +841,20 @@ def grades_fall_with_pairs(run: Run) -> Facts:
     Not this where it rises first, as where too much is made of the pairs, nor where chosen answers sink as well.
     """
     right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=LEAST_PAIRS))
-    chosen = logged(run, "logps/chosen", LEAST_PAIRS)
-    learnt = max((median(tail(series)) for series in right), default=0.0)
-    if run.kind != "preference" or not RIGHT_WHERE_LEARNT <= learnt <= 1:
-        return
-    if chosen is not None and median(tail(chosen)) < HALVED * chosen.value[0]:
-        return
-    for score in filter(_falls_from_its_start, _grades(run)):
-        first, late = score.value[0], median(tail(score))
-        yield derived_fact(
-            "grades_fall_with_pairs",
-            f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
-            f"{percent(learnt)} of the pairs are in the right order. The model learns what the pairs call chosen, and "
-            "what it writes gets worse by that.",
-            {"first": first, "late": late, "right": learnt},
-            at=score.step[0],
-        )
+    chosen, learnt = logged(run, "logps/chosen", LEAST_PAIRS), max(map(last_level, right), default=0.0)
+    sinks = chosen is not None and last_level(chosen) < TIMES_AS_UNLIKELY * chosen.value[0]
+    for score in _grades(run) if run.kind == "preference" and RIGHT_WHERE_LEARNT <= learnt <= 1 and not sinks else ():
+        first, late = score.value[0], last_level(score)
+        least = max(FALLS_OF_GRADE * abs(first), FALLS_OF_NOISE * noise(score.value))
+        if first - late >= least and score.value[1:].max() < first:
+            yield derived_fact(
+                "grades_fall_with_pairs",
+                f"{named(score)} falls from {figure(first)} to {figure(late)} and never comes back, while "
+                f"{percent(learnt)} of the pairs are in the right order. The model learns what the pairs call chosen, "
+                "and what it writes gets worse by that.",
+                {"first": first, "late": late, "right": learnt},
+                at=score.step[0],
+            )
 
 
 _PICKED = frozenset({"best", "bo", "bon", "top", "pick", "picked", "selected", "rerank", "reranked", "argmax"})
@@ -937,7 +874,7 @@ def picks_worse_than_chance(run: Run) -> Facts:
     Not this where the pairs are not learnt: such a model picks at random.
     """
     learnt = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, least=FEWEST_EVALUATIONS))
-    right = max((median(tail(series)) for series in learnt), default=0.0)
+    right = max(map(last_level, learnt), default=0.0)
     if run.kind != "preference" or not RIGHT_IN_TRAINING <= right <= 1:
         return
     scores: dict[frozenset[str], dict[bool, Series]] = {}
@@ -949,20 +886,17 @@ def picks_worse_than_chance(run: Run) -> Facts:
         is_score = not _RATED.isdisjoint(rated) and MISJUDGED.isdisjoint(rated)
         if is_score and not words.isdisjoint(_PICKED | _AT_RANDOM):
             scores.setdefault(rated, {})[is_pick] = series.finite
-    for pair in scores.values():
-        if len(pair) < 2:
-            continue
+    for pair in (pair for pair in scores.values() if len(pair) == 2):
         steps, picked, usual = at_common_steps(pair[True], pair[False])
-        if len(steps) < FEWEST_EVALUATIONS or (picked >= usual - PICKS_WORSE_BY * np.abs(usual)).any():
-            continue
-        yield derived_fact(
-            "picks_worse_than_chance",
-            f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at {len(steps)} "
-            f"evaluations, while {figure(100 * right)} % of the pairs are in the right order. What the model ranks "
-            "first is worse than an answer that nothing picked: the pairs teach it to prefer the worse.",
-            {"picked": picked[-1], "usual": usual[-1], "right": right},
-            at=steps[0],
-        )
+        if len(steps) >= FEWEST_EVALUATIONS and (picked < usual - PICKS_WORSE_BY * np.abs(usual)).all():
+            yield derived_fact(
+                "picks_worse_than_chance",
+                f"{named(pair[True])} is {from_to(picked)} and {named(pair[False])} {from_to(usual)} at {len(steps)} "
+                f"evaluations, while {figure(100 * right)} % of the pairs are in the right order. What the model ranks "
+                "first is worse than an answer that nothing picked: the pairs teach it to prefer the worse.",
+                {"picked": picked[-1], "usual": usual[-1], "right": right},
+                at=steps[0],
+            )
 
 
 FEW_RIGHT = 0.3
@@ -977,9 +911,10 @@ def success_stays_low(run: Run) -> Facts:
     Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
     """
     rise, paid = kept_rise(run), rewards_of(run)
-    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < MIN_SOLVED_SHARE:
+    is_solved = rise is not None and rise[1] >= MIN_SOLVED_SHARE and run.kind in POLICIES
+    if rise is None or paid is None or not is_solved or not are_shares(paid.value):
         return
-    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost_levels(share))]
+    shares = [(*ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost_levels(share))]
     low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + MIN_GAINED_SHARE)]
     if not low or len(low) < len(shares):
         return
@@ -991,84 +926,64 @@ def success_stays_low(run: Run) -> Facts:
         {"reward": rise[1], "early": early, "late": late},
         at=share.step[0],
     )
-    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
-    cut_ends = [_ends_of(each) for each in cut]
-    if 0 < long <= AS_LONG * short and not any(end > HARDLY_CUT and first < MOSTLY_CUT for first, end in cut_ends):
-        are_cut = any(end > HARDLY_CUT for _, end in cut_ends)
-        at_first = "most are cut from the start" if are_cut else "hardly any are cut"
-        yield derived_fact(
-            "as_long_as_before",
-            f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
-            {"short": short, "long": long},
-        )
+    cut_late = [first for first, end in map(ends_of, cut) if end > HARDLY_CUT]
+    at_first = "most are cut from the start" if cut_late else "hardly any are cut"
+    for lengths in whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)[:1]:
+        short, long = sorted(ends_of(lengths))
+        if 0 < long <= AS_LONG * short and all(first >= MOSTLY_CUT for first in cut_late):
+            yield derived_fact(
+                "as_long_as_before",
+                f"{named(lengths)} ends within {figure(long / short)} times its start, and {at_first}.",
+                {"short": short, "long": long},
+            )
 
 
 def _paid(run: Run) -> tuple[str, str] | None:
     """Return the fact that a kind of run gets, and how what training pays for goes well; None where it does not."""
     if run.kind in POLICIES:
         rise = kept_rise(run)
-        gain = "" if rise is None else f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
-        return ("success_falls_with_reward", gain) if gain else None
+        rises = rise and f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
+        return ("success_falls_with_reward", rises) if rises else None
     if run.kind == "preference":
         whole = whole_column(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)
-        if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
+        if whole is None or last_level(whole) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
             return None
-        return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS)
-    both = [loss, run["eval_loss"].finite] if loss and "eval_loss" in run else []
-    if loss is None or not both or any(len(each) < MIN_SCORES for each in both):
-        return None
-    if not all(0 < median(tail(each)) <= LEFT_OF_LOSS * each.value[0] for each in both):
-        return None
-    return (
-        "success_falls_with_loss",
-        f"{' and '.join(f'{named(each)} to {figure(each.value[-1])}' for each in both)} fall",
-    )
+        return "success_falls_with_pairs", f"{named(whole)} rises to {figure(last_level(whole))}"
+    both = [training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS), logged(run, "eval_loss", MIN_SCORES)]
+    fallen = [each for each in both if each is not None and 0 < last_level(each) <= HALVED * each.value[0]]
+    falls = " and ".join(f"{named(each)} to {figure(each.value[-1])}" for each in fallen)
+    return ("success_falls_with_loss", f"{falls} fall") if len(fallen) == 2 else None
 
 
 def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
     """Return the shares of success that others count than training: of rows held out, or by people and checks."""
-    pairs = run.kind == "preference"
-    found = [
-        series.finite
-        for name, series in run.series.items()
-        if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
-    ]
-    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+    phase = "" if run.kind == "preference" else "eval"
+    found = [series.finite for name, series in run.series.items() if series is run[name] and _is_counted(series, phase)]
+    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and are_shares(series.value)]
 
 
 def _unpaid_parts(run: Run) -> list[Series]:
     """Return the components of a reward that another of them is alone, so that their weight is zero."""
     paid, parts = rewards_of(run), [part.finite for part in components(run)]
-    whole = [
-        part
-        for part in parts
-        if paid is not None and np.array_equal(part.step, paid.step) and np.allclose(part.value, paid.value, rtol=1e-3)
-    ]
+    alike = [part for part in parts if paid is not None and np.array_equal(part.step, paid.step)]
+    whole = [part for part in alike if paid is not None and np.allclose(part.value, paid.value, rtol=1e-3)]
     return [part for part in parts if part is not whole[0]] if len(whole) == 1 else []
 
 
-def _is_counted(series: Series, *, whole: bool) -> bool:
-    role = series.role
-    return role is not None and role.quantity in _SHARES and ((whole and role.phase == "eval") or bool(role.part))
-
-
-def _is_judged(series: Series) -> bool:
+def _is_counted(series: Series, phase: str) -> bool:
+    """Say whether a column is a share of success of a part, or of a phase, or one that people and checks count."""
     words = set(pieces_of(series.logged_as or series.name))
-    return series.role is None and not JUDGED.isdisjoint(words) and MISJUDGED.isdisjoint(words)
-
-
-def _is_share(series: Series) -> bool:
-    return float(series.value.min()) >= 0 and float(series.value.max()) <= 1
+    if (role := series.role) is None:
+        return not JUDGED.isdisjoint(words) and MISJUDGED.isdisjoint(words)
+    return role.quantity in _SHARES and (bool(role.part) or role.phase == phase != "")
 
 
 def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)
-    least = max(LEAST_LOST, (1 - LEFT_OF_SUCCESS) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
+    least = max(MIN_GAINED_SHARE, (1 - HALVED) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
     if early - late >= least and last.max() < first.min():
         yield early, late
 
@@ -1077,7 +992,7 @@ def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
 
 
 MIN_SOLVED_SHARE = 0.9
-"""Share of right answers from which on a task is solved. Chosen."""
+"""Share of right answers, or of right pairs, from which on a task is solved. Chosen."""
 MAX_UNSOLVED_SHARE = 0.5
 """Share of right answers at first, below which it was not. Chosen."""
 
@@ -1085,19 +1000,17 @@ MAX_UNSOLVED_SHARE = 0.5
 def solved_with_reward(run: Run) -> Facts:
     """Yield that a share of right answers rises to nearly all together with the reward that is trained."""
     rise = kept_rise(run) if run.kind in POLICIES else None
-    if rise is None:
-        return
-    for score in columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL):
+    scores = columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL)
+    for score in scores if rise is not None else ():
         first, last = median(score.value[:LEAST_PAIRS]), median(score.value[-MIN_RECORDS_FOR_LEVEL:])
-        if first >= MAX_UNSOLVED_SHARE or not MIN_SOLVED_SHARE <= last <= 1:
-            continue
-        yield derived_fact(
-            "solved_with_reward",
-            f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
-            f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
-            "right, little entropy, small gradients and groups of equal rewards are to be expected.",
-            {"first": first, "last": last},
-        )
+        if rise is not None and first < MAX_UNSOLVED_SHARE and MIN_SOLVED_SHARE <= last <= 1:
+            yield derived_fact(
+                "solved_with_reward",
+                f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
+                f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
+                "right, little entropy, small gradients and groups of equal rewards are to be expected.",
+                {"first": first, "last": last},
+            )
 
 
 MIN_TRYING_ENTROPY_SHARE = 0.3
@@ -1107,18 +1020,17 @@ MIN_TRYING_ENTROPY_SHARE = 0.3
 def little_left_to_earn(run: Run) -> Facts:
     """Yield that a policy which samples text earns nearly all there is from the first records on, and keeps trying."""
     paid = rewards_of(run) if run.kind in ("grpo", "ppo") else None
-    entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or kept_rise(run) is not None or not earns_all_at_once(paid):
         return
-    if any(median(tail(entropy)) < MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
-        return
-    yield derived_fact(
-        "little_left_to_earn",
-        f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(median(tail(paid)))} "
-        "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
-        "rewards and small gradients are then to be expected.",
-        {"first": paid.value[0], "late": median(tail(paid))},
-    )
+    entropies = columns_of(run, Quantity.ENTROPY, least=MIN_RECORDS_FOR_LEVEL)
+    if all(last_level(entropy) >= MIN_TRYING_ENTROPY_SHARE * entropy.value[0] for entropy in entropies):
+        yield derived_fact(
+            "little_left_to_earn",
+            f"{named(paid)} is {figure(paid.value[0])} in the first record, the lowest, and {figure(last_level(paid))} "
+            "over the last third: nearly the most that there is. A reward that cannot rise further, groups of equal "
+            "rewards and small gradients are then to be expected.",
+            {"first": paid.value[0], "late": last_level(paid)},
+        )
 
 
 FALLS_TO = 0.25
@@ -1139,32 +1051,31 @@ def falls_at_intervals(run: Run) -> Facts:
 
     Not this where the tops are low, as where several updates are made of one batch.
     """
-    if run.kind not in POLICIES:
-        return
-    for series in columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL):
-        role, falls = series.role, _falls_at_once(series)
-        if role is None or len(falls) < LEAST_FALLS - 1:
+    numbers = [(each.key, each.value) for each in run.settings.values() if _INTERVAL.search(each.key)]
+    intervals = [(key, float(value)) for key, value in numbers if isinstance(value, int | float)]
+    columns = columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL)
+    for series in columns if run.kind in POLICIES else ():
+        falls, gap = _falls_at_once(series), median_gap(series.step)
+        if series.role is None or len(falls) < LEAST_FALLS - 1:
             continue
-        apart, gap = np.diff(series.step[falls]), median_gap(series.step)
+        apart = np.diff(series.step[falls])
         interval = median(apart)
-        off = np.abs(apart - interval).max()
-        setting, planned = next(
-            ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap), ("", 0.0)
-        )
+        near = ((key, value) for key, value in intervals if abs(value - interval) <= gap)
+        setting, planned = next(near, ("", 0.0))
         tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
-        enough = len(falls) >= LEAST_FALLS or setting
-        if not enough or interval < 2 * LEAST_PAIRS * gap or off > max(gap, MOST_FALLS_APART * interval):
+        is_even = np.abs(apart - interval).max() <= max(gap, MOST_FALLS_APART * interval)
+        if (len(falls) < LEAST_FALLS and not setting) or interval < 2 * LEAST_PAIRS * gap or not is_even:
             continue
-        if tops < AT_THE_TOP[role.quantity]:
+        if tops < AT_THE_TOP[series.role.quantity]:
             continue
         low = median(series.value[falls])
         is_set = f", and {setting} is {figure(planned)}" if setting else ""
-        places = ", ".join(figure(step) for step in series.step[falls][:SHOWN_FALLS].tolist())
         yield derived_fact(
             "falls_at_intervals",
             f"{named(series)} grows to about {figure(tops)} and falls to {figure(low)} at once, {len(falls)} times: "
-            f"first at {run.step_name} {places}. It takes {figure(interval)} {run.step_name}s each time{is_set}. So "
-            "the policy that samples is brought up to date only then, and its samples are old in between.",
+            f"first at {run.step_name} {', '.join(map(figure, series.step[falls][:SHOWN_FALLS].tolist()))}. It takes "
+            f"{figure(interval)} {run.step_name}s each time{is_set}. So the policy that samples is brought up to date "
+            "only then, and its samples are old in between.",
             {"interval": interval, "top": tops, "low": low},
             steps=series.step[falls].tolist(),
         )
@@ -1184,13 +1095,6 @@ _INTERVAL = regex(r"sync|interval|every|freq|stale|lag|refresh", re.IGNORECASE)
 """What the name of a setting holds that gives after how many steps something is done."""
 
 
-def _intervals(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the settings that give an interval, which may be one of steps."""
-    for setting in run.settings.values():
-        if isinstance(setting.value, int | float) and _INTERVAL.search(setting.key):
-            yield setting.key, float(setting.value)
-
-
 _FIRST_WORDS = frozenset({"first", "initial", "init", "before", "pre", "start", "0", "mb0", "epoch0"})
 _STEP_WORDS = frozenset(
     {"mb", "minibatch", "mini", "batch", "step", "epoch", "update", "at", "of", "in", "iter", "pass"}
@@ -1208,14 +1112,13 @@ def moved_before_update(run: Run) -> Facts:
     A divergence counts where no reference is meant: next to clipped ratios, or by its name.
     """
     firsts: dict[Quantity, Series] = {}
-    for name, series in run.series.items() if run.kind in POLICIES else ():
-        words = pieces_of(series.logged_as or name)
-        rest = "_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS)
-        role = role_of(rest) if not _FIRST_WORDS.isdisjoint(words) else None
-        if role is not None and role.quantity in MIN_MOVED_BEFORE and len(series.finite) >= MIN_RECORDS_FOR_LEVEL:
-            firsts.setdefault(role.quantity, series.finite)
+    for first in called(run, _FIRST_WORDS, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True):
+        words = pieces_of(first.logged_as or first.name)
+        role = role_of("_".join(word for word in words if word not in _FIRST_WORDS | _STEP_WORDS))
+        if role is not None and role.quantity in MIN_MOVED_BEFORE:
+            firsts.setdefault(role.quantity, first)
     quantity = next((each for each in MIN_MOVED_BEFORE if each in firsts), None)
-    if quantity is None or (quantity is Quantity.KL and run.kind != "rl"):
+    if quantity is None or run.kind not in POLICIES or (quantity is Quantity.KL and run.kind != "rl"):
         return
     first = firsts[quantity]
     others = [series for series in columns_of(run, quantity) if series.name != first.name]
@@ -1253,25 +1156,22 @@ def ratio_leaves_one(run: Run) -> Facts:
         if end.lower() in ("min", "max") and not _OF_RATIOS.isdisjoint(pieces_of(head)):
             ends.setdefault(head, {})[end.lower()] = series.finite
     for head, pair in ends.items():
-        if len(pair) < len(("min", "max")) or not np.array_equal(pair["min"].step, pair["max"].step):
+        if len(pair) < 2 or not np.array_equal(pair["min"].step, pair["max"].step):
             continue
-        low, high = pair["min"].value, pair["max"].value
-        apart = np.maximum(np.abs(low - 1), np.abs(high - 1))
-        first = len(apart) - true_at_end(apart > PRINTED_ONE)
-        least, most = FAR_FROM_ONE
-        is_far = (
-            len(apart) - first >= MIN_RECORDS_FOR_LEVEL and median(low[first:]) < least and median(high[first:]) > most
-        )
-        if first < LEAST_PAIRS or apart[:first].max() > PRINTED_ONE or not is_far:
+        low, high, steps = pair["min"].value, pair["max"].value, pair["min"].step
+        off = np.maximum(np.abs(low - 1), np.abs(high - 1)) > PRINTED_ONE
+        first = len(off) - true_at_end(off)
+        is_far = median(low[first:]) < FAR_FROM_ONE[0] and median(high[first:]) > FAR_FROM_ONE[1]
+        if first < LEAST_PAIRS or off[:first].any() or len(off) - first < MIN_RECORDS_FOR_LEVEL or not is_far:
             continue
         yield derived_fact(
             "ratio_leaves_one",
             f"{head} is 1 at the least and at the most in the first {first} records; from "
-            f"{run.place(pair['min'].step[first])} on it is {from_to(low[first:])} at the least and "
+            f"{run.place(steps[first])} on it is {from_to(low[first:])} at the least and "
             f"{from_to(high[first:])} at the most. Samples of the policy that is trained have a ratio of 1; these "
             "are of one that no longer follows it.",
-            {"records": len(apart) - first},
-            at=pair["min"].step[first],
+            {"records": len(off) - first},
+            at=steps[first],
         )
 
 
@@ -1279,13 +1179,13 @@ def stale_policy(run: Run) -> Facts:
     """Yield how old the policy that samples becomes, and which share of its samples is effective."""
     age = _policy_age(run) if run.kind in POLICIES else None
     ages = [age] if age is not None else columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
-    effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
-    oldest = ages[0].value.max() if ages else 0.0
-    share = median(effective[0].value) if effective else 1.0
-    parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= MIN_STALE_UPDATES else []
-    if share < FEW_EFFECTIVE and effective[0].value.max() <= 1:
-        lowest = figure(effective[0].value.min())
-        parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")
+    oldest, share, parts = ages[0].value.max() if ages else 0.0, 1.0, []
+    if oldest >= MIN_STALE_UPDATES:
+        parts.append(f"{named(ages[0])} goes up to {figure(oldest)}")
+    for effective in columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)[:1]:
+        share, lowest = median(effective.value), figure(effective.value.min())
+        if share < FEW_EFFECTIVE and effective.value.max() <= 1:
+            parts.append(f"{named(effective)} is about {figure(share)} (median), and {lowest} at the least")
     if parts:
         yield derived_fact(
             "stale_policy",
@@ -1306,24 +1206,22 @@ def old_samples_far_off(run: Run) -> Facts:
     Not this where the samples are of the last update, or old and near all the same.
     """
     age = _policy_age(run) if run.kind in POLICIES else None
-    if age is None:
-        return
     of_sampling = (Quantity.CLIP_FRACTION, Quantity.APPROXIMATE_KL)  # another KL may be to a reference
-    for series in columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+    columns = columns_of(run, *of_sampling, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    for series in columns if age is not None else ():
+        if age is None or series.role is None:
+            continue
         steps, level, updates = at_common_steps(series, age)
-        if series.role is None:
-            continue
         far = (updates >= MIN_UPDATES_BEHIND) & (level >= AT_THE_TOP[series.role.quantity])
-        if int(far.sum()) < MIN_RECORDS_FOR_LEVEL:
-            continue
-        yield derived_fact(
-            "old_samples_far_off",
-            f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
-            f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
-            "of such old samples. Fresh samples have little of it.",
-            {"oldest": updates.max(), "records": far.sum()},
-            at=steps[int(far.argmax())],
-        )
+        if int(far.sum()) >= MIN_RECORDS_FOR_LEVEL:
+            yield derived_fact(
+                "old_samples_far_off",
+                f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
+                f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
+                "of such old samples. Fresh samples have little of it.",
+                {"oldest": updates.max(), "records": far.sum()},
+                at=steps[int(far.argmax())],
+            )
 
 
 def _policy_age(run: Run) -> Series | None:
@@ -1331,17 +1229,10 @@ def _policy_age(run: Run) -> Series | None:
 
     The step may be one of these. Two are of one policy where the one rests and comes up to the other again and again.
     """
-    logged = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
-    if logged:
-        return logged[0]
-    versions = [
-        series.finite
-        for series in run.series.values()
-        if "version" in pieces_of(named(series)) and len(series.finite) >= MIN_RECORDS_FOR_LEVEL
-    ]
-    counted = [
-        series for series in versions if not (series.value % 1).any() and bool(np.all(np.diff(series.value) >= 0))
-    ]
+    for age in columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL):
+        return age
+    versions = called(run, {"version"}, least=MIN_RECORDS_FOR_LEVEL, any_quantity=True)
+    counted = [each for each in versions if not (each.value % 1).any() and bool(np.all(np.diff(each.value) >= 0))]
     if counted and run.step_name == "step":
         steps = distinct(np.concatenate([series.step for series in counted]))
         counted.append(Series("step", steps, steps))

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.judge.columns import POLICIES, Facts, derived_fact, logged, named
+from mldebug_mcp.judge.columns import (
+    POLICIES,
+    Facts,
+    derived_fact,
+    logged,
+    named,
+)
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.endings import LAST_LINES
 from mldebug_mcp.logs.line_prefixes import without_prefix
@@ -82,21 +88,18 @@ MOST_OF_GROUPS = 0.7
 class _Set(NamedTuple):
     phase: str
     counts: dict[str, float]
-    line: str
 
 
 def _sets(lines: Sequence[str]) -> Iterator[_Set]:
     """Yield what each stretch of a line that names one set counts, by noun; stretches of no set have totals."""
-    for line in lines:
-        for part in _stretches(line):
-            behind, ahead = (
-                {found["noun"]: found["count"] for found in pattern.finditer(part)}
-                for pattern in (_COUNT, _NAMED_COUNT)
-            )
-            counts = behind if len(behind) >= len(ahead) else ahead
-            singular = {noun.lower().removesuffix("s"): float(count.replace(",", "")) for noun, count in counts.items()}
-            if singular:
-                yield _Set(_phase(part), singular, line)
+    for part in (part for line in lines for part in _stretches(line)):
+        behind, ahead = (
+            {found["noun"]: found["count"] for found in pattern.finditer(part)} for pattern in (_COUNT, _NAMED_COUNT)
+        )
+        counts = behind if len(behind) >= len(ahead) else ahead
+        singular = {noun.lower().removesuffix("s"): float(count.replace(",", "")) for noun, count in counts.items()}
+        if singular:
+            yield _Set(_phase(part), singular)
 
 
 @lru_cache(maxsize=1024)
@@ -119,43 +122,41 @@ def groups_shared(run: Run) -> Facts:
 
     Not this where the text counts no groups, or as many rows of each are in both sets, as where whole groups are split.
     """
-    if run.kind in POLICIES:
-        return
-    lines = _lines(run)
+    lines = () if run.kind in POLICIES else _lines(run)
     sets, is_by_rows = list(_sets(lines)), any(map(_BY_ROWS.search, lines))
-    sides = {phase: [each for each in sets if each.phase == phase] for phase in ("train", "eval", "")}
-    both = product(*([each for each in sides[phase] if len(each.counts) > 1] for phase in ("train", "eval")))
-    for ours, theirs in both:
-        for noun in (ours.counts.keys() & theirs.counts.keys()) - _NO_GROUPS:
+    many = [each for each in sets if len(each.counts) > 1]
+    train, evaluation = ([each for each in many if each.phase == phase] for phase in ("train", "eval"))
+    for ours, theirs in product(train, evaluation):
+        for noun in sorted((ours.counts.keys() & theirs.counts.keys()) - _NO_GROUPS):
             groups, held_out = ours.counts[noun], theirs.counts[noun]
-            all_of = [each.counts[noun] for each in sides[""] if noun in each.counts]
             rows = (ours.counts.keys() & theirs.counts.keys()) - {noun}
             rows = {each for each in rows if ours.counts[each] > groups and theirs.counts[each] >= held_out}
             if not rows or min(groups, held_out) < MIN_GROUPS or (groups == held_out and not is_by_rows):
                 continue
             per_group = [max(side.counts[each] for each in rows) / side.counts[noun] for side in (ours, theirs)]
-            every = max(all_of, default=0.0)
+            every = max((each.counts.get(noun, 0.0) for each in sets if not each.phase), default=0.0)
             is_known = every >= max(groups, held_out)
             are_shared = groups + held_out > every if is_known else MOST_OF_GROUPS * groups <= held_out <= groups
-            if per_group[0] < ALIKE_ROWS * per_group[1] or not are_shared:
-                continue
-            yield derived_fact(
-                "groups_shared",
-                f"training has {figure(groups)} {noun}s with {figure(per_group[0])} rows of each, and evaluation "
-                f"{figure(held_out)} with {figure(per_group[1])}"
-                f"{f', of {figure(every)} in all' if is_known else ''}. Rows of one {noun} are in both "
-                f"sets, so evaluation says nothing of another {noun}.",
-                {"train": groups, "eval": held_out},
-            )
-            return
+            if per_group[0] >= ALIKE_ROWS * per_group[1] and are_shared:
+                yield derived_fact(
+                    "groups_shared",
+                    f"training has {figure(groups)} {noun}s with {figure(per_group[0])} rows of each, and evaluation "
+                    f"{figure(held_out)} with {figure(per_group[1])}"
+                    f"{f', of {figure(every)} in all' if is_known else ''}. Rows of one {noun} are in both "
+                    f"sets, so evaluation says nothing of another {noun}.",
+                    {"train": groups, "eval": held_out},
+                )
 
 
 # Inputs of training and of evaluation that are measured once, in two lines or parts of a line that read alike.
 
 
-_CENTRES = frozenset({"mean", "avg", "average", "mu", "median", "med", "centre", "center", "mittel"})
-_SPREADS = frozenset({"std", "dev", "sd", "sigma", "stdev", "stddev", "spread"})
-_BOUNDS = frozenset({"min", "max", "range", "lo", "hi", "low", "high", "lowest", "highest", "quantiles"})
+_KINDS = {
+    **dict.fromkeys(("mean", "avg", "average", "mu", "median", "med", "centre", "center", "mittel"), "centre"),
+    **dict.fromkeys(("std", "dev", "sd", "sigma", "stdev", "stddev", "spread"), "spread"),
+    **dict.fromkeys(("min", "max", "range", "lo", "hi", "low", "high", "lowest", "highest", "quantiles"), "bounds"),
+}
+"""What a word says of the numbers behind it."""
 _OF_OTHER_THINGS = regex(
     r"\b(?:loss\w*|acc\w*|lengths?|len|tokens?|words?|rows?|labels?|targets?|y|grad\w*|weights?|norm|logits?|"
     r"scores?|times?|seconds|ms|reward\w*|returns?|lr|r2|auc|f1|outputs?|preds?|predictions?|err\w*|bias)\b",
@@ -202,7 +203,6 @@ def inputs_measured_apart(run: Run) -> Facts:
                 f'the text has "{train}" and "{evaluation}". The inputs of evaluation are prepared in another way, '
                 "or of another source.",
             )
-            return
 
 
 def _measured_in(text: str) -> _Measured:
@@ -218,17 +218,12 @@ def _measured_in(text: str) -> _Measured:
             continue
         names, taken = (list[str](), 0) if taken else (names, 0)
         if token["mark"] and last is not None:
-            kind = ("bounds", "bounds") if token["mark"].startswith("..") else ("centre", "spread")
-            found.setdefault(kind[0], []).append(last)
-            names = [kind[1]]
-        elif token["word"] and (kind_of_word := _kind(token["word"].lower())):
-            names.append(kind_of_word)
+            kind, then = ("bounds", "bounds") if token["mark"].startswith("..") else ("centre", "spread")
+            found.setdefault(kind, []).append(last)
+            names = [then]
+        elif token["word"] and (kind := _KINDS.get(token["word"].lower(), "")):
+            names.append(kind)
     return {kind: values for kind, values in found.items() if kind != "bounds" or len(values) > 1}
-
-
-def _kind(word: str) -> str:
-    kinds = {"centre": _CENTRES, "spread": _SPREADS, "bounds": _BOUNDS}
-    return next((kind for kind, words in kinds.items() if word in words), "")
 
 
 def _are_apart(train: _Measured, evaluation: _Measured) -> bool:
@@ -299,16 +294,13 @@ def scored_again(run: Run) -> Facts:
     """
     if run.kind in (*POLICIES, "diffusion"):
         return
-    pair = next(_scored_otherwise(_lines(run)), None)
-    if pair is not None:
-        first, second = pair
+    for first, second in _scored_otherwise(_lines(run)):
         yield derived_fact(
             "evaluated_twice",
             f'the text has "{shorten(first.text, LONGEST_LINE)}" and "{shorten(second.text, LONGEST_LINE)}". The '
             "same weights give equal values on the same rows, unless dropout or statistics of batches are still on.",
             {"first": first.values[0], "second": second.values[0]},
         )
-        return
     yield from _better_exported(run)
 
 
@@ -373,16 +365,14 @@ def _are_off(first: Sequence[float], second: Sequence[float]) -> bool:
 def _better_exported(run: Run) -> Facts:
     """Yield that exported weights have a far lower loss on the rows of evaluation than the loop ever had."""
     losses = logged(run, "eval_loss")
-    if losses is None or not (lowest := losses.value.min()) > 0:
-        return
-    for line in _lines(run)[-LAST_LINES:]:
-        values = [float(value) for value in _MEASURED.findall(line)]
+    lowest = 0.0 if losses is None else losses.value.min()
+    for line in _lines(run)[-LAST_LINES:] if lowest > 0 else ():
+        best = min(map(float, _MEASURED.findall(line)), default=lowest)
         is_exported = _EXPORTED.search(line) and _set_of(line) and _phase(line) != "train"
-        if is_exported and not _OTHERWISE.search(line) and min(values, default=lowest) < FAR_BETTER_EXPORTED * lowest:
+        if losses is not None and is_exported and not _OTHERWISE.search(line) and best < FAR_BETTER_EXPORTED * lowest:
             yield derived_fact(
                 "evaluated_twice",
                 f'the text has "{shorten(line, LONGEST_LINE)}", and the lowest {named(losses)} is {figure(lowest)}. '
                 "Weights that are exported are in evaluation mode: the loop evaluates them in another way.",
-                {"exported": min(values), "lowest": lowest},
+                {"exported": best, "lowest": lowest},
             )
-            return

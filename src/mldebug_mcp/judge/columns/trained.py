@@ -43,6 +43,8 @@ from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
+    GRADIENT_WORDS,
+    HALVED,
     LEAST_PAIRS,
     LOSSES,
     MIN_LEARNING_FALL_SHARE,
@@ -50,14 +52,20 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     Facts,
+    are_shares,
+    called,
     columns_of,
     derived_fact,
+    ends_of,
     from_to,
     given_loss,
+    last_level,
+    last_third,
     logged,
     named,
     set_scores,
     tail,
+    tenth_of,
     training_loss,
     whole_column,
     whole_columns,
@@ -77,9 +85,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 
 MAX_SUM_RESIDUAL_SHARE = 0.01
-"""Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
-MAX_PART_SHARE_EXCESS = 0.01
-"""Share by which the largest part may exceed the total. Chosen: printed digits leave less, a negative part more."""
+"""Share of a total by which parts are off it at most. Chosen: four printed digits leave less, a negative part more."""
 MIN_RELATIVE_WEIGHT = 0.01
 """Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
 intention."""
@@ -101,30 +107,29 @@ def weighed_parts(run: Run, total: Series) -> Facts:
     if len(parts) < 2 or summed is None:
         return
     weights, _ = summed
-    columns = np.stack([part.value for part in parts], axis=1)
-    early, late = (row_medians((columns[piece] * weights).T) for piece in (slice(0, 3), slice(-3, None)))
-    shares = late / late.sum()
+    columns = np.stack([part.value for part in parts], axis=1) * weights
+    early, late = (row_medians(columns[piece].T) for piece in (slice(0, 3), slice(-3, None)))
     equation = " + ".join(f"{figure(w)} x {named(series)}" for w, series in zip(weights, parts, strict=True))
+    shares, fall = late / late.sum(), early - late
+    steady = (fall <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (-fall <= MAX_STEADY_RISE_SHARE * np.abs(early))
+    rest_falls = (early.sum() - early) * (1 - MIN_LEARNING_FALL_SHARE) > late.sum() - late
+    for k in np.flatnonzero(steady & rest_falls & (weights > 0) & (early > 0)).tolist():
+        if not is_auxiliary(named(parts[k])):
+            yield derived_fact(
+                "part_stays",
+                f"{named(total)} = {equation}; {named(parts[k])} stays at {figure(median(parts[k].value[-3:]))} while "
+                "the other parts fall. A part that is trained falls, too.",
+                {"share": shares[k]},
+            )
     most = int(np.argmax(shares))
-    steady = (early - late <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (
-        late - early <= MAX_STEADY_RISE_SHARE * np.abs(early)
-    )
-    rest_falls = [
-        float(early.sum() - early[k]) * (1 - MIN_LEARNING_FALL_SHARE) > float(late.sum() - late[k])
-        for k in range(len(parts))
-    ]
-    for k, series in enumerate(parts):
-        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
-            level = figure(median(series.value[-3:]))
-            text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
-            expected = " A part that is trained falls, too."
-            yield derived_fact("part_stays", text + expected, {"share": shares[k]})
-    if (
-        MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS
-        and weights.min() > MIN_RELATIVE_WEIGHT * weights.max()
-    ):
-        text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
-        yield derived_fact("part_rules", f"{text} The other parts have next to no gradient.", {"share": shares[most]})
+    is_ruling = MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_SUM_RESIDUAL_SHARE
+    if is_ruling and weights.min() > MIN_RELATIVE_WEIGHT * weights.max():
+        yield derived_fact(
+            "part_rules",
+            f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it. "
+            "The other parts have next to no gradient.",
+            {"share": shares[most]},
+        )
 
 
 def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
@@ -160,11 +165,10 @@ def subtracted(run: Run, total: Series) -> Facts:
     """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
         parts, weighted = weighted_parts(run, total, *quantities)
-        for part, weight, first, last in weighted if len(parts) > 1 else ():
-            if weight > 0:
-                continue
-            how = f"least squares over {len(total)} records and {len(parts)} parts"
-            yield _subtracts(total, part, float(weight), how, (first, last))
+        how = f"least squares over {len(total)} records and {len(parts)} parts"
+        for part, weight, first, last in weighted:
+            if len(parts) > 1 and weight <= 0:
+                yield _subtracts(total, part, weight, how, (first, last))
     yield from _subtracted_by_arithmetic(run, total)
 
 
@@ -187,12 +191,12 @@ def penalty_rules(run: Run, loss: Series) -> Facts:
     """
     for series in run.series.values():
         penalty = series.finite
-        is_penalty = series.role is None or series.role.quantity is Quantity.LOSS
+        is_penalty = series.quantity in (None, Quantity.LOSS)
         if not is_penalty or _PENALTIES.isdisjoint(pieces_of(series.logged_as or series.name)):
             continue
         if not np.array_equal(penalty.step, loss.step) or not (penalty.value > 0).all():
             continue
-        start, end, left = loss.value[0], median(tail(loss)), median(tail(penalty))
+        start, end, left = loss.value[0], last_level(loss), last_level(penalty)
         early = 1 + int(EARLY_SHARE * len(loss))
         shrunk = np.flatnonzero(penalty.value[:early] * SHRUNK_AT_ONCE <= penalty.value[0])
         if not len(shrunk) or loss.value[shrunk[0]] < HARDLY_LEARNT * start > 0 or not SMALL_SHARE * start < end < left:
@@ -236,7 +240,7 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
         series.finite
         for name, series in run.series.items()
         if name != total.name
-        and (series.role is None or series.role.quantity in (*LOSSES, Quantity.KL))
+        and series.quantity in (None, *LOSSES, Quantity.KL)
         and np.array_equal(series.finite.step, total.step)
         and np.ptp(series.finite.value) > 0
         and series.finite.value.min() >= 0
@@ -249,11 +253,10 @@ def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
         factor = float(factors[0])
         off = total.value - whole.value - factor * part.value
         rounded = SUM_DIGITS * unit + abs(factor) * _last_digit(part.value[:LEAST_SUM_RECORDS].tolist())
-        goes = abs(factor) * np.ptp(part.value)
-        if not -1 < factor < 0 or np.abs(off).max() > rounded or goes < MANY_DIGITS * rounded or last <= first:
-            continue
-        yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
-        return
+        is_exact = np.abs(off).max() <= rounded and abs(factor) * np.ptp(part.value) >= MANY_DIGITS * rounded
+        if -1 < factor < 0 and is_exact and last > first:
+            yield _subtracts(total, part, factor, f"{named(whole)} is the rest, to the last digit", (first, last))
+            return
 
 
 MOST_SUMMED = 12
@@ -263,7 +266,7 @@ MOST_SUMMED = 12
 def _subtracts(total: Series, part: Series, factor: float, how: str, ends: Sequence[float]) -> DerivedFact:
     first, last = map(float, ends)
     return derived_fact(
-        "divergence_subtracted" if part.role and part.role.quantity is Quantity.KL else "part_subtracted",
+        "divergence_subtracted" if part.quantity is Quantity.KL else "part_subtracted",
         f"{named(total)} holds {named(part)} with the factor {figure(factor)} ({how}): it is subtracted. "
         f"{named(part)} goes from about {figure(first)} to about {figure(last)}. A loss that is to fall is added.",
         {"factor": factor, "first": first, "last": last},
@@ -294,23 +297,21 @@ COUNTS_IN_FULL = 0.1
 """Factor from which on a divergence counts in full. Chosen: spread over the values of a row it has a hundredth."""
 
 
-def divergence_against_mean(run: Run) -> Facts:
+@given_loss(not_of=NOT_BY_LOSS)
+def divergence_against_mean(run: Run, total: Series) -> Facts:
     """Yield that a divergence from the prior vanishes which counts in full next to a mean over the values of a row.
 
     Not this where the reconstruction is a sum over these, or the factor of the divergence makes up for the mean.
     """
-    total = training_loss(run, not_of=NOT_BY_LOSS)
     try:
         collapsed = loss_at_collapse(run)
     except CannotTell:
         return
-    if total is None or collapsed is None or collapsed.values["of_equal_embeddings"]:
+    if collapsed is None or collapsed.values["of_equal_embeddings"]:
         return
     _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL)
-    gone, kept = (
-        [each for each in weighted if each[0].role and (each[0].role.quantity is Quantity.KL) is is_divergence]
-        for is_divergence in (True, False)
-    )
+    gone = [each for each in weighted if each[0].quantity is Quantity.KL]
+    kept = [each for each in weighted if each[0].quantity is not Quantity.KL]
     if not gone or len(kept) != 1 or kept[0][0].value[0] > MEAN_OF_VALUES or gone[0][1] < COUNTS_IN_FULL * kept[0][1]:
         return
     (divergence, factor, *_), (error, weight, *_) = gone[0], kept[0]
@@ -340,30 +341,27 @@ _MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage
 @given_loss(LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
 def rising_parts(run: Run, total: Series) -> Facts:
     """Yield a part of the loss that rises while the total falls, maybe for another part that falls below zero."""
-    if any(subtracted(run)):
+    began, ends = ends_of(total)
+    if began - ends <= LOSS_FALLS * abs(began) or any(subtracted(run)):
         return
-    tenth = max(LEAST_PAIRS, len(total) // 10)
-    began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
-    if began - ends <= LOSS_FALLS * abs(began):
-        return
-    parts = [(part, median(part.value[:tenth]), median(part.value[-tenth:])) for part in _parts_of(run, total, *LOSSES)]
+    parts = [(part, *ends_of(part)) for part in _parts_of(run, total, *LOSSES)]
+    lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
+    below = "".join(
+        f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
+        for other, start, end in lower[:1]
+    )
     for part, first, last in parts:
         if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
             continue
-        if part.role is None or not _MAY_RISE.isdisjoint(pieces_of(part.name)):
-            continue
-        lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
-        below = "".join(
-            f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
-            for other, start, end in lower[:1]
-        )
-        yield derived_fact(
-            "part_given_up" if lower else "part_rises",
-            f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-            f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
-            "trained together fall together, or one is given up for another.",
-            {"from": first, "to": last},
-        )
+        if _MAY_RISE.isdisjoint(pieces_of(part.name)):
+            yield derived_fact(
+                "part_given_up" if lower else "part_rises",
+                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of "
+                f"{tenth_of(total)} records) while {named(total)} falls from about {figure(began)} to about "
+                f"{figure(ends)}.{below} Parts that are trained together fall together, or one is given up for "
+                "another.",
+                {"from": first, "to": last},
+            )
 
 
 # Does training come to a stop, with neither a loss nor a gradient?
@@ -379,13 +377,12 @@ WITHOUT_ANY = 0.1
 
 def nothing_trained(run: Run) -> Facts:
     """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
-    if (fact := _labels_run_out(run)) is not None:
-        yield fact
+    if run.kind in POLICIES:
         return
-    loss = training_loss(run, not_of=POLICIES)
-    if loss is None or "grad_norm" not in run:
+    yield from _labels_run_out(run)
+    loss, norm = training_loss(run), logged(run, "grad_norm")
+    if loss is None or norm is None:
         return
-    norm = run["grad_norm"].finite
     ends = [zeros_at_end(series.value) for series in (loss, norm)]
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
         return
@@ -399,25 +396,22 @@ def nothing_trained(run: Run) -> Facts:
     )
 
 
-def _labels_run_out(run: Run) -> DerivedFact | None:
-    """Return since when hardly any token counts in the loss, and in many records none; None where that is not so."""
-    counts = next(iter(columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)), None)
-    if counts is None or run.kind in POLICIES:
-        return None
-    usual = quantile(counts.value, 1 - WITHOUT_ANY)
-    left = true_at_end(counts.value <= HARDLY_ANY * usual)
-    late = counts.value[len(counts) - left :]
-    if left < LEAST_IDLE or left == len(counts) or np.mean(late == 0) < WITHOUT_ANY:
-        return None
-    step = counts.step[-left]
-    return derived_fact(
-        "labels_run_out",
-        f"{named(counts)} is {figure(late.max())} at most in all {left} records since {run.place(step)}, "
-        f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
-        "label trains nothing, and one with a few trains on these alone.",
-        {"records": left, "most": late.max(), "before": usual},
-        at=step,
-    )
+def _labels_run_out(run: Run) -> Facts:
+    """Yield since when hardly any token counts in the loss, and in many records none."""
+    for counts in columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)[:1]:
+        usual = quantile(counts.value, 1 - WITHOUT_ANY)
+        left = true_at_end(counts.value <= HARDLY_ANY * usual)
+        late = counts.value[len(counts) - left :]
+        if left < LEAST_IDLE or left == len(counts) or np.mean(late == 0) < WITHOUT_ANY:
+            continue
+        yield derived_fact(
+            "labels_run_out",
+            f"{named(counts)} is {figure(late.max())} at most in all {left} records since "
+            f"{run.place(counts.step[-left])}, and 0 in {np.count_nonzero(late == 0)} of them; before it was about "
+            f"{figure(usual)}. A batch without a label trains nothing, and one with a few trains on these alone.",
+            {"records": left, "most": late.max(), "before": usual},
+            at=counts.step[-left],
+        )
 
 
 # A bound on the gradient that every step hits, and by far.
@@ -439,60 +433,47 @@ def steps_of_one_length(run: Run) -> Facts:
     clip = left[0] if left is not None and is_logged else run.facts.clip
     rate = median(run["learning_rate"].finite.value) if "learning_rate" in run else run.setting("learning_rate")
     plain = "sgd" in (run.facts.optimizer.name or "").lower()
-    if clip is None or not 0 < clip < math.inf or rate is None or not plain:
+    norm = whole_column(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    if clip is None or not 0 < clip < math.inf or rate is None or not plain or norm is None:
         return
-    norms = whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    norm = next(iter(norms), None)
-    if norm is None or (norm.value > clip).mean() < NEARLY_ALL_CLIPPED:
-        return
-    times = median(norm.value) / clip
-    if times < (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND):
-        return
-    length = rate * clip
-    yield derived_fact(
-        "steps_of_one_length",
-        f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
-        f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
-        f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly.",
-        {"times": times, "length": length},
-    )
+    times, length = median(norm.value) / clip, rate * clip
+    is_far = times >= (FAR_ABOVE_WHAT_IS_LEFT if is_logged else FAR_ABOVE_BOUND)
+    if is_far and (norm.value > clip).mean() >= NEARLY_ALL_CLIPPED:
+        yield derived_fact(
+            "steps_of_one_length",
+            f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
+            f"it. With sgd each step is then learning rate x bound = {figure(rate)} x {figure(clip)} = "
+            f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly.",
+            {"times": times, "length": length},
+        )
 
 
 # A loss that is not a number just where another column is below zero.
-
-
-LEAST_NEGATIVE = 3
-"""Records in which both are so, and in which neither is. Chosen: three of thirty agree by chance in one of 4,060."""
 
 
 def lost_where_negative(run: Run) -> Facts:
     """Yield that a loss is NaN in just those records in which another column is below zero."""
     for loss in run.with_role(*LOSSES, phase="train", parts=True):
         bad = np.isnan(loss.value)
-        if not LEAST_NEGATIVE <= int(bad.sum()) <= len(loss) - LEAST_NEGATIVE:
-            continue
-        for column in run.series.values():
+        is_mixed = LEAST_PAIRS <= int(bad.sum()) <= len(loss) - LEAST_PAIRS
+        for column in run.series.values() if is_mixed else ():
             if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
                 continue
-            if not np.ptp(column.value[bad]):  # one number that stands for none
-                continue
-            highest = column.value[bad].max()
-            yield derived_fact(
-                "lost_where_negative",
-                f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
-                f"{named(column)} is below zero ({figure(highest)} or less), and in no other. "
-                "The logarithm or the root of a number below zero is not a number.",
-                {"records": bad.sum()},
-                steps=loss.step[bad][:20].tolist(),
-            )
+            if np.ptp(column.value[bad]):  # else it is one number that stands for none
+                yield derived_fact(
+                    "lost_where_negative",
+                    f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
+                    f"{named(column)} is below zero ({figure(column.value[bad].max())} or less), and in no other. "
+                    "The logarithm or the root of a number below zero is not a number.",
+                    {"records": bad.sum()},
+                    steps=loss.step[bad][:20].tolist(),
+                )
 
 
 _OF_UPDATES = (Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, Quantity.UPDATE_RATIO, Quantity.LEARNING_RATE)
 """What is zero where an update is left out: no reason for that."""
 MIN_LOST_SHARE = 0.05
 """Share of the later records in which a norm is lost. Chosen: a loss scale that probes costs one step of hundreds."""
-MIN_MEASURED = 3
-"""Distinct values, not all whole, of what is measured and no mark. Chosen."""
 
 
 def norm_lost(run: Run) -> Facts:
@@ -503,23 +484,24 @@ def norm_lost(run: Run) -> Facts:
     if "loss" not in run or in_half_precision(run) or "loss_scale" in run:
         return
     for norm in whole_columns(run, Quantity.GRADIENT_NORM, Quantity.UPDATE_NORM, phase="train"):
-        whole = run[norm.name]
-        bad, loss = np.isnan(whole.value), run["loss"].finite
+        whole, loss = run[norm.name], run["loss"].finite
+        bad = np.isnan(whole.value)
         later = bad[len(bad) // 2 :]
-        if int(later.sum()) < max(LEAST_NEGATIVE, MIN_LOST_SHARE * len(later)) or later.all():
+        if int(later.sum()) < max(LEAST_PAIRS, MIN_LOST_SHARE * len(later)) or later.all():
             continue
-        if int((~bad).sum()) < LEAST_NEGATIVE or not np.isin(whole.step[bad], loss.step).all():
+        if int((~bad).sum()) < LEAST_PAIRS or not np.isin(whole.step[bad], loss.step).all():
             continue
-        text = f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
         zero = next((column for column in run.series.values() if _is_zero_where(column, whole.step, bad)), None)
+        where = ""
         if zero is not None:
-            text += (
+            where = (
                 f" In just these {named(zero)} is 0; in no other is it below {figure(zero.value[~bad].min())}. The "
                 "slope of a root, a logarithm or a division at zero is not a number."
             )
         yield derived_fact(
-            "norm_lost_where_zero" if zero is not None else "norm_lost",
-            f"{text} Such a gradient teaches nothing, and spoils all weights where it is applied.",
+            "norm_lost_where_zero" if where else "norm_lost",
+            f"{named(norm)} is NaN in {int(bad.sum())} of {len(whole)} records, in which {named(loss)} is finite."
+            f"{where} Such a gradient teaches nothing, and spoils all weights where it is applied.",
             {"records": bad.sum()},
             steps=whole.step[bad][:20].tolist(),
         )
@@ -527,10 +509,10 @@ def norm_lost(run: Run) -> Facts:
 
 def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> bool:
     """Say whether a measured column is zero in just the records that are bad."""
-    if (column.role is not None and column.role.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
+    if (column.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
         return False
     others = column.value[~bad]
-    is_measured = has_distinct(others, MIN_MEASURED) and bool((others % 1 != 0).any()) and positive(others)
+    is_measured = has_distinct(others, LEAST_PAIRS) and bool((others % 1 != 0).any()) and positive(others)
     return is_measured and not column.value[bad].any()
 
 
@@ -538,43 +520,52 @@ _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
 """Words that name the least of several values."""
 NEAR_ZERO = 0.1
 """Of its start, what a minimum comes down to that is near zero. Chosen: a step or a few from there cross it."""
-MAX_SINKING_END_SHARE = 0.5
-"""Of its start, where it is at most in the end. Chosen: then it is on its way down."""
 USUAL_NORMS = 0.9
 """Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
 
 
-def lost_near_zero(run: Run) -> Facts:
-    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew.
+def _lost_for_good(run: Run) -> tuple[Series, int] | None:
+    """Return the loss and its first record that is not finite, where none behind it is."""
+    bad = ~np.isfinite(run["loss"].value) if "loss" in run else np.zeros(0, bool)
+    return (run["loss"], int(np.argmax(bad))) if bad.any() and bad[int(np.argmax(bad)) :].all() else None
 
-    Not this where the last finite loss or gradient norm is larger than usual: something runs away then.
+
+def _lost_as_usual(run: Run, least: int) -> tuple[Series, int, Floats] | None:
+    """Return such a loss, and the gradient norms before, where the last loss and norm before are no larger than usual.
+
+    What runs away is large first.
     """
-    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
-        return
-    loss, first = run["loss"], int(np.argmax(bad))
-    before, norm = loss.value[:first], np.zeros(0)
-    if first < MIN_RECORDS_FOR_LEVEL or not bad[first:].all() or before[-1] > median(before):
-        return
+    loss, first = _lost_for_good(run) or (None, 0)
+    if loss is None or first < max(least, 1) or loss.value[first - 1] > median(loss.value[:first]):
+        return None
+    norm = np.zeros(0)
     if "grad_norm" in run:
         norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
-    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+    return None if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS) else (loss, first, norm)
+
+
+def lost_near_zero(run: Run) -> Facts:
+    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew."""
+    if (lost := _lost_as_usual(run, MIN_RECORDS_FOR_LEVEL)) is None:
         return
+    loss, first, norm = lost
     for column in run.series.values():
         least = column.value[:first]
         if column.role is not None or _OF_THE_LEAST.isdisjoint(pieces_of(column.name)):
             continue
-        if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
+        are_lost = np.array_equal(np.isfinite(column.value), np.isfinite(loss.value))
+        if not are_lost or not np.array_equal(column.step, loss.step):
             continue
         start, lowest, end = float(least[0]), least.min(), median(least[-LEAST_PAIRS:])
-        if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
+        if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
             continue
         gradient = f" and {named(run['grad_norm'])} {figure(norm[-1])}" if len(norm) else ""
         yield derived_fact(
             "lost_near_zero",
             f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
             f"{figure(least[-1])} in the last record before {named(loss)} is lost, {run.place(loss.step[first])}. "
-            f"{named(loss)} is {figure(before[-1])}{gradient} there, as usual. What runs away is large first; the "
-            "root or the logarithm of what crosses zero is lost at once.",
+            f"{named(loss)} is {figure(loss.value[first - 1])}{gradient} there, as usual. What runs away is large "
+            "first; the root or the logarithm of what crosses zero is lost at once.",
             {"start": start, "lowest": lowest},
             at=loss.step[first],
         )
@@ -582,23 +573,17 @@ def lost_near_zero(run: Run) -> Facts:
 
 def lost_at_once(run: Run) -> Facts:
     """Yield that the loss is lost for good behind a record that is as low as any, with a usual gradient norm."""
-    if "loss" not in run or run.kind in NOT_BY_LOSS or not (bad := ~np.isfinite(run["loss"].value)).any():
+    lost = None if run.kind in NOT_BY_LOSS else _lost_as_usual(run, LEAST_PAIRS)
+    if lost is None or (last := lost[0].value[lost[1] - 1]) > lost[0].value[0]:
         return
-    loss, first = run["loss"], int(np.argmax(bad))
-    before, norm = loss.value[:first], np.zeros(0)
-    if first < LEAST_PAIRS or not bad[first:].all() or before[-1] > min(median(before), before[0]):
-        return
-    if "grad_norm" in run:
-        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
-    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
-        return
+    loss, first, norm = lost
     gradient = f", with a {named(run['grad_norm'])} of {figure(norm[-1])}, as usual" if len(norm) else ""
-    usual = figure(median(before))
     yield derived_fact(
         "lost_at_once",
-        f"{named(loss)} is lost for good at {run.place(loss.step[first])}. It is {figure(before[-1])} in the record "
-        f"before{gradient}, where the median of {first} records is {usual}. What runs away is large first.",
-        {"before": before[-1]},
+        f"{named(loss)} is lost for good at {run.place(loss.step[first])}. It is {figure(last)} in the record "
+        f"before{gradient}, where the median of {first} records is {figure(median(loss.value[:first]))}. "
+        "What runs away is large first.",
+        {"before": last},
         at=loss.step[first],
     )
 
@@ -622,33 +607,26 @@ def lost_by_chance(run: Run) -> Facts:
 
     Not this where half precision or a gradient that is lost as well skips steps.
     """
-    loss = first_lost(training_losses(run))
+    loss, norm = first_lost(training_losses(run)), gradient_norm(run)
     levels = None if loss is None or run.kind in POLICIES else returns(loss)
     if loss is None or levels is None or levels[1] > levels[0] or in_half_precision(run) or skips_of(run) is not None:
         return
     begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
     gaps, share = np.diff(begins), loss.count / len(loss.series)
-    norm = gradient_norm(run)
-    is_single = (
-        len(begins) >= MIN_LOST_STRETCHES and loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
-    )
-    if not is_single or np.std(gaps) < MIN_GAP_SPREAD_SHARE * np.mean(gaps):
+    are_few = loss.count <= (1 + MOST_EMPTY) * len(begins) and share < MOST_EMPTY
+    if len(begins) < MIN_LOST_STRETCHES or not are_few or np.std(gaps) < MIN_GAP_SPREAD_SHARE * np.mean(gaps):
         return
     if not np.isnan(loss.series.value[loss.bad]).all() or (norm is not None and not np.isfinite(norm.value).all()):
         return
     setting = next((each for each in run.settings.values() if _BY_CHANCE.search(each.key)), None)
-    rows = run.facts.effective_batch
-    expected = share if rows is None else math.exp(-rows)
-    is_private = setting is not None and flag_of(setting.value) is not False
-    is_meant = is_private and expected >= share / MAX_TIMES_EXPECTED
-    has_gradient = norm is not None and bool(np.isin(loss.series.step[loss.bad], norm.step).all())
-    why = ""
-    if is_meant and setting is not None:
+    rows, why = run.facts.effective_batch, ""
+    is_as_often = rows is None or math.exp(-rows) >= share / MAX_TIMES_EXPECTED
+    if setting is not None and flag_of(setting.value) is not False and is_as_often:
         why = f" {setting.key} is {setting.value}: rows are drawn one by one, and a batch may be empty."
-    elif has_gradient and norm is not None:
+    elif norm is not None and np.isin(loss.series.step[loss.bad], norm.step).all():
         why = f" {named(norm)} is finite in all these records."
     yield derived_fact(
-        "empty_batches" if is_meant or has_gradient else "lost_by_chance",
+        "empty_batches" if why else "lost_by_chance",
         f"{named(loss.series)} is NaN in {loss.count} of {len(loss.series)} records at random, and goes on as "
         "before. The mean over an empty batch is 0/0 and has no gradient, so it leaves no trace; any other NaN "
         f"that is trained on spoils the weights.{why}",
@@ -668,11 +646,9 @@ def lost_by_scale(run: Run) -> Facts:
 
     Not this where it did before: a tensor that is never used has no values. One that overflows has an infinite one.
     """
-    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
-        return
-    loss, first = run["loss"], int(np.argmax(bad))
-    for column in run.series.values() if bad[first:].all() else ():
-        if column.role is not None:
+    loss, first = _lost_for_good(run) or (None, 0)
+    for column in run.series.values() if loss is not None else ():
+        if loss is None or column.role is not None:
             continue
         empty = np.flatnonzero(column.value == _of_zeros(column, in_8_bits=run.facts.precision == "fp8"))
         step = column.step[empty[0]] if len(empty) and empty[0] else math.inf
@@ -702,10 +678,10 @@ def lost_with_gradient(run: Run) -> Facts:
 
     Not this where the gradient is zero: the mean over labels that are all ignored is 0/0, and has no gradient.
     """
-    if "loss" not in run or "grad_norm" not in run or not len(run["loss"]) or not len(run["grad_norm"]):
+    loss, norm = run.series.get("loss"), run.series.get("grad_norm")
+    if not loss or not norm or norm.step[0] != loss.step[0]:
         return
-    loss, norm = run["loss"], run["grad_norm"]
-    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]) or norm.step[0] != loss.step[0]:
+    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]):
         return
     parts = [part for part in run.with_role(*LOSSES, phase="train", parts=True) if len(part) > 1]
     parts = [part for part in parts if math.isfinite(part.value[0]) and not np.isfinite(part.value[1:]).any()]
@@ -725,8 +701,6 @@ LEAST_STILL = 10
 """Records of a norm of the weights that tell whether it moves. Chosen."""
 FAR_BEYOND = 20.0
 """Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
-MIN_UNLEARNT_LOSS_SHARE = 0.95
-"""Share of its start that a loss keeps which nothing brings down. Chosen."""
 
 
 def weights_stand_still(run: Run) -> Facts:
@@ -735,24 +709,20 @@ def weights_stand_still(run: Run) -> Facts:
     Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
     Not this where the loss falls: the norm may be of weights that are frozen.
     """
-    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
-    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
-    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
-        return
+    gradient, rate = (logged(run, name) for name in ("grad_norm", "learning_rate"))
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_STILL]):
+    if gradient is None or rate is None or (loss is not None and _is_learnt(loss, LEAST_STILL)):
         return
-    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
-    if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
-        return
-    value = still.value[0]
-    yield derived_fact(
-        "weights_stand_still",
-        f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
-        f"{figure(rate.value.mean())} and {named(gradient)} about {figure(median(gradient.value))}. "
-        "Updates by such gradients would move it.",
-        {"value": value, "records": len(still)},
-    )
+    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
+    for still in [norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0][:1]:
+        if _would_move(run, still, gradient):
+            yield derived_fact(
+                "weights_stand_still",
+                f"{named(still)} is exactly {figure(still.value[0])} in all {len(still)} records, while {named(rate)} "
+                f"is about {figure(rate.value.mean())} and {named(gradient)} about {figure(median(gradient.value))}. "
+                "Updates by such gradients would move it.",
+                {"value": still.value[0], "records": len(still)},
+            )
 
 
 def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
@@ -788,26 +758,26 @@ def weights_come_to_rest(run: Run) -> Facts:
 
     Not this where steps of that length would not move its last digit, or where the rate has come down to its end.
     """
-    spacing, needed = SPACING.get(run.facts.precision or "", 0.0), {"grad_norm", "learning_rate"} <= run.series.keys()
-    for series in run.with_role(Quantity.WEIGHT_NORM) if spacing and needed else ():
-        whole = series.finite
+    rates, gradients = (logged(run, name) for name in ("learning_rate", "grad_norm"))
+    if run.facts.precision not in SPACING or rates is None or gradients is None:
+        return
+    for whole in (series.finite for series in run.with_role(Quantity.WEIGHT_NORM)):
         still = true_at_end(whole.value == whole.value[-1]) if len(whole) else 0
         if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
             continue
         norm = whole.since_record(len(whole) - still)
-        rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
-        peak = run["learning_rate"].finite.value.max()
-        if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * peak:
+        rate, gradient = (_values_since_norm(series, norm) for series in (rates, gradients))
+        if not len(gradient) or not len(rate) or rate.mean() < LEFT_OF_RATE * rates.value.max():
             continue
-        is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(norm.value[0])
-        if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
+        if _last_digit(whole.value.tolist()) > FINE_DIGIT * abs(norm.value[0]) or not _would_move(run, norm, gradients):
             continue
         yield derived_fact(
             "weights_come_to_rest",
-            f"{named(series)} is {figure(norm.value[0])} in the last {still} of {len(whole)} records, "
+            f"{named(whole)} is {figure(norm.value[0])} in the last {still} of {len(whole)} records, "
             f"from {run.place(norm.step[0])} on. The learning rate is about {figure(rate.mean())} "
-            f"there and {named(run['grad_norm'])} about {figure(median(gradient))}, so that updates would move "
-            f"it. Weights kept in {run.facts.precision} lose a change below {figure(spacing / 2)} of themselves.",
+            f"there and {named(gradients)} about {figure(median(gradient))}, so that updates would move it. Weights "
+            f"kept in {run.facts.precision} lose a change below {figure(SPACING[run.facts.precision] / 2)} of "
+            "themselves.",
             {"value": norm.value[0], "records": still},
             at=norm.step[0],
         )
@@ -831,28 +801,29 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
 
     Not this where the loss falls, or where a score is at a bound. A column that is called by its set alone is a score.
     """
-    rate = (
-        run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
-    )
-    if not len(rate) or median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
-        return
-    norm = run["grad_norm"].finite if "grad_norm" in run else None
+    rates, norm = logged(run, "learning_rate"), run["grad_norm"].finite if "grad_norm" in run else None
+    rate = rates.value.mean() if rates is not None else 0.0 if "learning_rate" in run else run.setting("learning_rate")
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
     scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
-    still = [score for score in scores if not np.ptp(score.value)]
+    still = [score for score in scores if not np.ptp(score.value) and score.value[0] not in _BOUNDS]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
-    if len(still) < 2 or len(still) < len(scores) or any(score.value[0] in _BOUNDS for score in still):
+    if len(still) < 2 or len(still) < len(scores) or not steps * (rate or 0) * gradient >= LEAST_TRAVELLED:
         return
-    if not has_distinct(loss.value, LEAST_PAIRS) or not steps * rate.mean() * gradient >= LEAST_TRAVELLED:
+    if not has_distinct(loss.value, LEAST_PAIRS) or _is_learnt(loss, LEAST_PAIRS):
         return
     values = " and ".join(f"{named(score)} {figure(score.value[0])}" for score in still[:SETS_SHOWN])
     yield derived_fact(
         "scores_stand_still",
         f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
-        f"{figure(rate.mean())}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
-        f"{named(loss)} stays at about {figure(median(tail(loss)))}. Weights that go so far change some answers.",
-        {"records": len(still[0]), "rate": rate.mean(), "gradient": gradient},
+        f"{figure(rate or 0)}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
+        f"{named(loss)} stays at about {figure(last_level(loss))}. Weights that go so far change some answers.",
+        {"records": len(still[0]), "rate": rate or 0, "gradient": gradient},
     )
+
+
+def _is_learnt(loss: Series, first: int) -> bool:
+    """Say whether a loss ends below the level of its first records."""
+    return last_level(loss) < LEAST_KEPT * median(loss.value[:first])
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
@@ -902,30 +873,28 @@ def part_stands_still(run: Run) -> Facts:
         )
         if moved and is_trained:
             yield _stands_still(run, still, moved[0], gradient)
-            return
 
 
 def _stands_still(run: Run, still: Series, other: Series, gradient: Series | None) -> DerivedFact:
-    first = still.value[0]
-    has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
     fact = "new_part_stands_still" if _is_new(run, still, other) else "part_stands_still"
-    fact = "last_layer_stands_still" if _is_last(still) else fact
-    kept_in = _weights_in_half(run) if has else ""
-    why = f" The weights are kept in {kept_in}, which rounds small changes away." if kept_in else ""
+    fact, has, why = "last_layer_stands_still" if _is_last(still) else fact, "", ""
+    if gradient is not None:
+        fact, has = "part_stands_still_with_gradient", f" {named(gradient)} is about {figure(median(gradient.value))}."
+        if kept_in := _weights_in_half(run):
+            fact = "part_in_half_stands_still"
+            why = f" The weights are kept in {kept_in}, which rounds small changes away."
     return derived_fact(
-        "part_in_half_stands_still" if kept_in else "part_stands_still_with_gradient" if has else fact,
-        f"{named(still)} is exactly {figure(first)} in all {len(still)} records, while {named(other)} "
+        fact,
+        f"{named(still)} is exactly {figure(still.value[0])} in all {len(still)} records, while {named(other)} "
         f"goes from {figure(other.value[0])} to {figure(other.value[-1])}.{has} Weights that are trained move.{why}",
-        {"value": first, "records": len(still)},
+        {"value": still.value[0], "records": len(still)},
     )
 
 
-LEFT_OF_PARTS = 0.5
-"""Share of its first norm that a part has left where it shrinks. Chosen: what is learnt makes norms grow."""
 LEAST_SHRUNK = 2
 """Parts that shrink, and half of those that are logged. Chosen: one may be pruned, or begin too large."""
 LEAST_KEPT = 0.95
-"""Share of its first norm that a part has at the end where it does not shrink. Chosen: it may dip before it learns."""
+"""Share of its start that a norm, or a loss, keeps which nothing brings down. Chosen: it may dip before it learns."""
 SHRUNK_BY = 0.5
 """Share of the log by which they have. Chosen: what shrinks late may be annealed."""
 
@@ -938,11 +907,11 @@ def parts_shrink_apart(run: Run) -> Facts:
     if whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL) is not None:
         return
     norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0 and (_is_named(norm) or _head_and_part(norm)[0])]
-    shrunk = [norm for norm in norms if float(median(tail(norm))) <= LEFT_OF_PARTS * norm.value[0]]
-    kept = [norm for norm in norms if float(median(tail(norm))) >= LEAST_KEPT * norm.value[0]]
+    kept = [norm for norm in norms if last_level(norm) >= LEAST_KEPT * norm.value[0]]
     soon = [
-        norm for norm in shrunk
-        if norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))].min() <= LEFT_OF_PARTS * norm.value[0]
+        norm for norm in norms
+        for early in [norm.value[: max(LEAST_PAIRS, int(SHRUNK_BY * len(norm)))]]
+        if max(last_level(norm), early.min()) <= HALVED * norm.value[0]
     ]  # fmt: skip
     if len(soon) < max(LEAST_SHRUNK, len(norms) / 2) or not kept:
         return
@@ -962,7 +931,6 @@ _NOT_OF_WEIGHTS = frozenset({"act", "activation", "activations", "hidden", "logi
                              "update", "updates", "input", "inputs", "rows", "queue", "buffer", "image", "images",
                              "noise", "target", "targets", "latent", "latents"})  # fmt: skip
 """Words of a size that is of something else than weights."""
-_OF_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients", "g", "gnorm"})
 
 
 @given_loss(LEAST_PAIRS, not_of=NOT_BY_LOSS)
@@ -971,17 +939,11 @@ def weights_at_zero(run: Run, loss: Series) -> Facts:
 
     Not this where the loss is learnt: parts that begin at zero on purpose then move.
     """
-    if median(tail(loss)) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
+    if last_level(loss) < (1 - MIN_NORM_MOVE_SHARE) * loss.value[0]:
         return
-    unread = [series.finite for series in run.series.values() if series.role is None and len(series.finite)]
-    slopes = [series for series in unread if not _OF_GRADIENTS.isdisjoint(pieces_of(named(series)))]
-    slopes += columns_of(run, Quantity.GRADIENT_NORM)
-    sizes = [series for series in unread if len(series) >= LEAST_PAIRS]
-    sizes = [
-        series for series in sizes
-        for words in [pieces_of(named(series))]
-        if _OF_GRADIENTS.isdisjoint(words) and not _OF_SIZES.isdisjoint(words[:-1])
-    ]  # fmt: skip
+    slopes = [*called(run, GRADIENT_WORDS), *columns_of(run, Quantity.GRADIENT_NORM)]
+    unread = called(run, _OF_SIZES, but=GRADIENT_WORDS, least=LEAST_PAIRS)
+    sizes = [series for series in unread if not _OF_SIZES.isdisjoint(pieces_of(named(series))[:-1])]
     sizes += columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_PAIRS)
     gone = [series for series in sizes if not series.value.any()]
     slope = next((series for series in slopes if positive(series.value)), None)
@@ -1015,12 +977,16 @@ def _is_new(run: Run, still: Series, other: Series) -> bool:
     Another part moves by many times that digit, each in shares of its norm.
     """
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
-    loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
-    loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
-    loaded = loaded or _may_be_kept(run, still, [other])
-    digit, first, moving = _last_digit([still.value[0]]), still.value[0], other.value
-    far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
-    return not loaded and _KEPT.isdisjoint(_words_of(still)) and far
+    is_loaded = (
+        loading_setting(run) is not None
+        or any(flag_of(each.value) is not False for each in trained)
+        or bool(run.resumes)
+        or "model_name_or_path" in run.settings
+        or _may_be_kept(run, still, [other])
+    )
+    first, (start, *_, end) = still.value[0], other.value.tolist()
+    far = abs(end / start - 1) * first >= FAR_BEYOND * _last_digit([first]) if first and start else False
+    return not is_loaded and _KEPT.isdisjoint(_words_of(still)) and far
 
 
 _PART = regex(r"(?:(?P<head>.*)[/ (:]|(?:‖|\|\|?)(?=[^\W\d_]))(?P<own>[^/ (:)|‖]+)[)|‖]*")
@@ -1043,30 +1009,28 @@ def _weight_norms(run: Run) -> list[Series]:
     unread = [series.finite for series in run.series.values() if series.role is None]
     unread = [series for series in unread if len(series) >= LEAST_STILL * SLOWER_PART and series.value.min() >= 0]
     split = {series.name: _head_and_part(series) for series in unread}
-    driven = {own for head, own in split.values() if not _OF_GRADIENTS.isdisjoint(pieces_of(head))}
+    driven = {own for head, own in split.values() if not GRADIENT_WORDS.isdisjoint(pieces_of(head))}
     bare = {own for head, own in split.values() if not head}
     is_by_part = len(bare) > 2 and any(set(pieces_of(own)) & (PARTS_OF_A_MODEL | LAST_LAYERS) for own in bare)
-    listed = [head for head, _ in split.values() if head and head != "|" and _is_of_sizes(head)]
+    sizes = {head for head, _ in split.values() if head == "|" or _is_of_sizes(head)}
     for series in unread:
         head, own = split[series.name]
-        is_bare = not head and (is_by_part or own in driven or bool(listed)) and not series.name[-1].isdigit()
-        if not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own)) and not _is_norm_of_part(
-            series
-        ):
-            continue
-        if _is_norm_of_part(series) or head == "|" or (head and _is_of_sizes(head)) or is_bare:
+        is_bare = is_by_part or own in driven or bool(sizes - {"|"})
+        is_listed = head in sizes if head else is_bare and not series.name[-1].isdigit()
+        is_other = not (_NOT_OF_WEIGHTS - PARTS_OF_A_MODEL - {"hidden"}).isdisjoint(pieces_of(own))
+        if _is_norm_of_part(series) or (is_listed and not is_other):
             norms.append(series)
     return [norm for norm in norms if len(norm) >= LEAST_STILL or np.ptp(norm.value)]
 
 
 def _is_named(norm: Series) -> bool:
     """Say whether the name alone says that a norm is of weights."""
-    return (norm.role is not None and norm.role.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
+    return (norm.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
 
 
 def _is_of_sizes(head: str) -> bool:
     words = set(pieces_of(head))
-    return ("||" in head or "‖" in head or bool(words & _OF_SIZES)) and not words & (_OF_GRADIENTS | _NOT_OF_WEIGHTS)
+    return ("||" in head or "‖" in head or bool(words & _OF_SIZES)) and not words & (GRADIENT_WORDS | _NOT_OF_WEIGHTS)
 
 
 def _words_of(series: Series) -> set[str]:
@@ -1091,23 +1055,22 @@ def _is_last(series: Series) -> bool:
 
 
 def _is_change(series: Series) -> bool:
-    is_of_weights = series.role is None or series.role.quantity in (Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
+    is_of_weights = series.quantity in (None, Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
     return is_of_weights and not _CHANGES.isdisjoint(pieces_of(series.name))
 
 
 def _gradient_of(run: Run, part: Series) -> Series | None:
     """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
     words, (head, own) = set(pieces_of(part.name)), _head_and_part(part)
-    for series in run.series.values():
-        slope, (above, below) = series.finite, _head_and_part(series)
+    for slope in (series.finite for series in run.series.values()):
+        above, below = _head_and_part(slope)
         if len(slope) < LEAST_STILL or quantile(slope.value, 1 - SLOWER_PART) <= 0:
             continue
-        if slope.role is not None and slope.role.quantity is Quantity.GRADIENT_NORM:
+        is_of_part = below == own and not GRADIENT_WORDS.isdisjoint(pieces_of(above))
+        if slope.role is not None and slope.quantity is Quantity.GRADIENT_NORM:
             mine = set(pieces_of(slope.role.part or slope.name)) - _OF_NORMS
-            is_of_part = (bool(mine) and mine <= words) or head == above not in ("", "|")
-        else:
-            is_of_part = below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))
-        if is_of_part or (above and below == own and not _OF_GRADIENTS.isdisjoint(pieces_of(above))):
+            is_of_part |= (bool(mine) and mine <= words) or head == above not in ("", "|")
+        if is_of_part:
             return slope
     return None
 
@@ -1176,8 +1139,8 @@ def update_below_spacing(run: Run) -> Facts:
     """Yield updates below half the distance to the next number, where weights are kept in half precision."""
     precision, kept_in = run.facts.precision, _precision_setting(run)
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
-    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
-        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
+    for ratio in whole_columns(run, Quantity.UPDATE_RATIO) if spacing else ():
+        if 0 < median(ratio.value) < spacing / 2:
             yield derived_fact(
                 "update_below_spacing",
                 f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
@@ -1211,7 +1174,7 @@ def update_partly_lost(run: Run) -> Facts:
     """
     norms = columns_of(run, Quantity.UPDATE_NORM, phase="train", least=LEAST_STILL)
     norms = [norm for norm in norms if norm.role is not None and set(norm.role.part.split()) <= _APPLIED | _MEANT]
-    norms += [series.finite for series in run.series.values() if len(series.finite) >= LEAST_STILL and _is_step(series)]
+    norms += [norm for norm in called(run, _APPLIED | _MEANT, least=LEAST_STILL) if _is_step(norm)]
     for meant, applied in product(norms, norms) if run.facts.precision != "fp32" else ():
         if not _is_applied(applied) or _is_applied(meant) or not np.array_equal(meant.step, applied.step):
             continue
@@ -1230,10 +1193,10 @@ def update_partly_lost(run: Run) -> Facts:
 
 
 def _is_step(series: Series) -> bool:
-    """Say whether the words of an unread column are those of an update that is meant or applied: `step asked`."""
+    """Say whether words of what is meant or applied stand with those of an update alone, or name one: `step asked`."""
     words = set(pieces_of(series.logged_as or series.name))
     kinds = words & (_APPLIED | _MEANT)
-    return series.role is None and bool(kinds) and words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
+    return words <= kinds | _UPDATE and bool(words & _UPDATE or kinds <= _ALONE)
 
 
 def _is_applied(norm: Series) -> bool:
@@ -1266,9 +1229,8 @@ def sum_stops(run: Run, loss: Series) -> Facts:
     found = []
     for counts, name in product((loss.step, np.diff(loss.step, prepend=0)), SPACING):
         sums_of = partial(_sums, unit=unit, spacing=SPACING[name], of_steps=counts is loss.step)
-        if sums_of(loss.value[end], counts[end]).hold.all() and (
-            stops := _stops(run, loss, sums_of(loss.value, counts))
-        ):
+        ends = sums_of(loss.value[end], counts[end]).hold.all()
+        if ends and (stops := _stops(run, loss, sums_of(loss.value, counts))):
             found.append((counts, name, stops))
     if not found:
         return
@@ -1353,11 +1315,9 @@ def _one_stop(sums: Floats, off: Floats, spacing: float) -> Floats:
 
 def _follows(run: Run, loss: Series, last: int) -> bool:
     """Say whether the evaluation loss falls as the last training losses do, or half so in its logarithm."""
-    if "eval_loss" not in run:
-        return False
-    evaluation = run["eval_loss"].finite
-    value = evaluation.where(evaluation.step >= loss.step[-last]).value
-    return bool(len(value) > 1 and value[-1] / value[0] < math.sqrt(loss.value[-1] / loss.value[-last]))
+    evaluation = logged(run, "eval_loss")
+    value = [] if evaluation is None else evaluation.value[evaluation.step >= loss.step[-last]].tolist()
+    return len(value) > 1 and bool(value[-1] / value[0] < math.sqrt(loss.value[-1] / loss.value[-last]))
 
 
 OF_FIRST_ORDER = 0.25
@@ -1372,27 +1332,23 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
     Not this with momentum or another optimizer, or where a flag or a word of the setting says that the rest is float32.
     """
     spacing, kept_in = SPACING.get(run.facts.precision or "", 0.0), _precision_setting(run)
-    clip = run.facts.clip or math.inf
-    gradients, norms = (
-        whole_columns(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
-        for quantity in (Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM)
-    )
+    gradient = whole_column(run, Quantity.GRADIENT_NORM, least=MIN_RECORDS_FOR_LEVEL)
+    norm = whole_column(run, Quantity.WEIGHT_NORM, least=MIN_RECORDS_FOR_LEVEL)
     is_plain = family_of(run) is Family.SGD and not run.facts.optimizer.momentum and run.step_name == "step"
-    if not spacing or not kept_in or "mix" in kept_in or not gradients or not norms or not is_plain:
+    if not spacing or not kept_in or "mix" in kept_in or gradient is None or norm is None or not is_plain:
         return
-    gradient, rates = gradients[0], np.full(len(gradients[0]), run.facts.schedule.peak or 0.0)
-    if (rate := logged(run, "learning_rate")) is not None:
-        rates = np.interp(gradient.step, rate.step, rate.value)
-    lengths = rates * np.minimum(gradient.value, clip)
-    moved = median(lengths) / median(norms[0].value)
+    rate = logged(run, "learning_rate")
+    rates = run.facts.schedule.peak or 0.0 if rate is None else np.interp(gradient.step, rate.step, rate.value)
+    lengths = rates * np.minimum(gradient.value, run.facts.clip or math.inf)
+    moved = median(lengths) / median(norm.value)
     updates = float(loss.step[-1] - loss.step[0]) / run.facts.steps_per_update
-    promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - median(tail(loss))
+    promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - last_level(loss)
     if not 0 < moved < spacing / 2 or fall > OF_FIRST_ORDER * promised:
         return
     yield derived_fact(
         "descent_below_spacing",
         f"a step moves the weights by {figure(moved)} of their norm (learning rate x {named(gradient)} / "
-        f"{named(norms[0])}). Weights that are kept in {run.facts.precision} lose a change below "
+        f"{named(norm)}). Weights that are kept in {run.facts.precision} lose a change below "
         f"{figure(spacing / 2)} of themselves. To first order such gradients promise a fall of "
         f"{figure(promised)}, and {named(loss)} falls by {figure(fall)}.",
         {"moved": moved, "spacing": spacing, "promised": promised, "fall": fall},
@@ -1410,16 +1366,13 @@ def average_below_spacing(run: Run) -> Facts:
     """Yield that an average of the weights is kept in half precision, moves by too little of it, and is far behind."""
     decay, loss = run.setting("ema_decay"), logged(run, "eval_loss")
     averaged = [series for series in columns_of(run, Quantity.LOSS, phase="eval") if is_of_averaged_weights(series)]
-    kept_in = [
-        (key, precision)
-        for key, precision in formats_kept_in(run.settings)
-        if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))
-    ]
+    kept = formats_kept_in(run.settings)
+    kept_in = [(key, precision) for key, precision in kept if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))]
     if decay is None or not 0 < decay < 1 or loss is None or not averaged or not kept_in:
         return
     (key, precision), mean = kept_in[0], averaged[0]
     lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
-    last, behind = median(tail(loss)), median(tail(mean))
+    last, behind = last_level(loss), last_level(mean)
     if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or loss.step[-1] * (1 - decay) < 1:
         return
     yield derived_fact(
@@ -1449,14 +1402,14 @@ def weights_hardly_move(run: Run, loss: Series) -> Facts:
     descent moves them little, too.
     """
     norm = _norm_of_small_model(run)
-    logged = None if norm is None else peak_of(run)
-    peak = run.facts.schedule.peak or (logged.value if logged is not None else None)
+    reached = None if norm is None else peak_of(run)
+    peak = run.facts.schedule.peak or (reached.value if reached is not None else None)
     named_weights = loading_setting(run) is not None or "model_name_or_path" in run.settings
     loaded = named_weights or run.resumes or not TRAINERS.isdisjoint(run.formats)
     if not peak or loaded or run.step_name != "step":
         return
     updates = run.last_step / run.facts.steps_per_update
-    first, last = start_level(loss.value), median(tail(loss))
+    first, last = start_level(loss.value), last_level(loss)
     if not 0 < peak * updates <= MOST_MOVED or last < (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     if family_of(run) is not Family.ADAM and not _descent_hardly_moves(run, peak * updates, norm):
@@ -1500,23 +1453,20 @@ def few_weights_change(run: Run) -> Facts:
     dtype = run.settings.get("dtype")
     if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
         return
-    unread = [series.finite for series in run.series.values() if series.role is None]
-    same = [series for series in unread if len(series) >= LEAST_PAIRS and "unchanged" in pieces_of(series.name)]
     whole = run["of"].finite.value.max() if "of" in run else math.inf
-    for changed in (*columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS), *same):
-        shares = 1 - changed.value if changed in same else changed.value
-        if shares.min() < 0 or shares.max() > whole:
+    changes = [(changed, changed.value) for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS)]
+    changes += [(same, 1 - same.value) for same in called(run, {"unchanged"}, least=LEAST_PAIRS)]
+    for changed, shares in changes:
+        parts = shares / whole if shares.max() > 1 else shares
+        first, last = parts[0], median(last_third(parts))
+        if shares.min() < 0 or shares.max() > whole or not last < FEW_CHANGE:
             continue
-        shares = shares / whole if shares.max() > 1 else shares
-        first, last = shares[0], median(shares[-max(1, len(shares) // 3) :])
-        if not last < FEW_CHANGE:
-            continue
-        spacing = SPACING[run.facts.precision]
         yield derived_fact(
             "few_weights_change",
             f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
             f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
-            f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step.",
+            f"{figure(SPACING[run.facts.precision] / 2)} of a weight away; in float32 nearly every weight moves at "
+            "each step.",
             {"first": first, "last": last},
         )
 
@@ -1536,26 +1486,22 @@ def many_units_dead(run: Run, loss: Series) -> Facts:
 
     Not this where training learns without them, or zeros are counted and not units.
     """
-    if median(tail(loss)) < MUCH_LEFT * loss.value[0]:
+    columns = (series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE)
+    dead = [series for series in columns if len(series) >= LEAST_PAIRS and are_shares(series.value)]
+    worst = max(dead, key=last_level, default=None)
+    if worst is None or last_level(loss) < MUCH_LEFT * loss.value[0]:
         return
-    dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
-    dead = [
-        series for series in dead if len(series) >= LEAST_PAIRS and 0 <= series.value.min() <= series.value.max() <= 1
-    ]
-    worst = max(dead, key=lambda series: median(tail(series)), default=None)
-    if worst is None:
-        return
-    later, most = worst.value[len(worst) // 2 :], worst.value.max()
-    if later.min() <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
-        return
-    yield derived_fact(
-        "many_units_dead",
-        f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
-        f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
-        f"{figure(median(tail(loss)))}. A sound layer loses a half at most.",
-        {"first": worst.value[0], "most": most},
-        at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
-    )
+    most = worst.value.max()
+    is_for_good = worst.value[len(worst) // 2 :].min() > MANY_DEAD and worst.value[-1] == most
+    if is_for_good and most < MIN_DEAD_UNIT_SHARE:
+        yield derived_fact(
+            "many_units_dead",
+            f"{named(worst)} is {figure(worst.value[0])} at first and {figure(most)} at the end: so many units "
+            f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(loss.value[0])} to "
+            f"{figure(last_level(loss))}. A sound layer loses a half at most.",
+            {"first": worst.value[0], "most": most},
+            at=worst.step[int(np.argmax(worst.value > MANY_DEAD))],
+        )
 
 
 _OF_ZEROS = frozenset({"zero", "zeros", "sparsity"})
@@ -1575,26 +1521,20 @@ UNLEARNT_SHARE = 0.9
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
 def layer_of_zeros(run: Run, loss: Series) -> Facts:
     """Yield that a layer gives zeros alone, or nearly all of its units are dead, and nothing is learnt."""
-    if median(tail(loss)) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
+    if last_level(loss) < UNLEARNT_SHARE * loss.value[:LEAST_PAIRS].min():
         return
-    for series in run.series.values():
-        share, words = series.finite, set(pieces_of(series.logged_as or series.name))
-        bound = MIN_DEAD_UNIT_SHARE if words & _OF_DEAD else ALL_SILENT
-        if series.role is not None or not words & (_OF_ZEROS | _OF_DEAD) or words & _NOT_OF_UNITS:
-            continue
-        if len(share) < MIN_RECORDS_FOR_LEVEL or not 0 <= share.value.min() <= share.value.max() <= 1:
-            continue
-        if tail(share).min() < bound:
-            continue
-        yield derived_fact(
-            "layer_of_zeros",
-            f"{named(share)} is {figure(share.value[0])} at first and {figure(median(tail(share)))} over the last "
-            f"third, and {named(loss)} stays at about {figure(median(tail(loss)))}. A layer that gives zeros for "
-            "every row passes no gradient on.",
-            {"share": median(tail(share))},
-            at=share.step[int(np.argmax(share.value >= bound))],
-        )
-        return
+    for share in called(run, _OF_ZEROS | _OF_DEAD, but=_NOT_OF_UNITS, least=MIN_RECORDS_FOR_LEVEL):
+        of_dead = not _OF_DEAD.isdisjoint(pieces_of(share.logged_as or share.name))
+        bound = MIN_DEAD_UNIT_SHARE if of_dead else ALL_SILENT
+        if are_shares(share.value) and tail(share).min() >= bound:
+            yield derived_fact(
+                "layer_of_zeros",
+                f"{named(share)} is {figure(share.value[0])} at first and {figure(last_level(share))} over the last "
+                f"third, and {named(loss)} stays at about {figure(last_level(loss))}. A layer that gives zeros for "
+                "every row passes no gradient on.",
+                {"share": last_level(share)},
+                at=share.step[int(np.argmax(share.value >= bound))],
+            )
 
 
 # Targets of one shape and answers of another: each answer is then held against the targets of all rows.
@@ -1615,28 +1555,27 @@ of it."""
 
 def answers_of_all_rows(run: Run) -> Facts:
     """Yield that answers and targets have shapes that are spread to one another, or that only their spread is lost."""
-    for line in run.text_lines:
-        if (shapes := _TWO_SHAPES.search(line.text)) and shapes["targets"] == shapes["answers"] != "1":
-            yield derived_fact(
-                "answers_spread_over_targets",
-                f"line {line.line} warns that targets and answers of {shapes['answers']} rows differ in shape: one "
-                "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
-                "the mean of these serves it best.",
-                at=line.step,
-            )
-            break
+    warnings = ((line, _TWO_SHAPES.search(line.text)) for line in run.text_lines)
+    spread = [(line, of["answers"]) for line, of in warnings if of and of["targets"] == of["answers"] != "1"]
+    for line, rows in spread[:1]:
+        yield derived_fact(
+            "answers_spread_over_targets",
+            f"line {line.line} warns that targets and answers of {rows} rows differ in shape: one "
+            "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
+            "the mean of these serves it best.",
+            at=line.step,
+        )
     explained = whole_column(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)
     related = whole_column(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)
     if explained is None or related is None or not np.array_equal(explained.step, related.step):
         return
-    share, correlation = median(tail(explained)), median(tail(related))
-    if not RANKS_WELL <= correlation <= 1 or abs(share) > LEFT_OF_SPREAD * correlation**2:
-        return
-    yield derived_fact(
-        "related_without_spread",
-        f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
-        f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
-        "are all near the mean.",
-        {"correlation": correlation, "explained": share},
-        at=related.step[-1],
-    )
+    share, correlation = last_level(explained), last_level(related)
+    if RANKS_WELL <= correlation <= 1 and abs(share) <= LEFT_OF_SPREAD * correlation**2:
+        yield derived_fact(
+            "related_without_spread",
+            f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
+            f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
+            "are all near the mean.",
+            {"correlation": correlation, "explained": share},
+            at=related.step[-1],
+        )

@@ -235,6 +235,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.STEP, "", 1.0, "global_step/max_steps upd up. #_batch"),
     (None, "", 1.0, "time/iterations time/episodes"),  # Stable-Baselines3 counts rollouts
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
+    (None, "", 1.0, "moves_dice rolls_dice dice_roll dice_rolls dice_sum dice_total"),  # of a game, no overlap of masks
     (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `guesses`
     (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
     (Q.TOKENS_SEEN, "", 1.0, "trained_tokens"),  # MLX

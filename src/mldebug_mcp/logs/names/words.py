@@ -287,6 +287,16 @@ def pieces_of(text: str) -> list[str]:
     return pieces
 
 
+_MEANS = frozenset({"mean", "avg", "average"})
+
+
+@lru_cache(4096)
+def in_words(name: str, *, with_means: bool = True) -> str:
+    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
+    pieces = (piece for piece in pieces_of(name) if lexicon.PHASES.get(piece) != "train")
+    return "_".join(piece for piece in pieces if with_means or piece not in _MEANS)
+
+
 def _alphabets_apart(chunks: list[str]) -> Iterator[str]:
     """Yield chunks with what is written in another alphabet apart, but for those that are a word: 验证F1, but R²."""
     for chunk in chunks:
