@@ -956,16 +956,18 @@ def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
     """Return where each level of a norm begins that goes up by steps, and the level; none of another curve."""
     size, logs = RECORDS_AT_A_STAGE, np.log(norm.value)
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is None or not positive(loss.value):
+    if loss is None or not positive(loss.value) or len(logs) < 2 * size:
         return []
-    sides = {at: (logs[at - size : at], logs[at : at + size]) for at in range(size, len(logs) - size + 1)}
-    rises = [at for at, (low, high) in sides.items() if high.min() - low.max() >= math.log(RISES_AT_ONCE) / 2]
-    rises = [at for at in rises if median(sides[at][1]) - median(sides[at][0]) >= math.log(RISES_AT_ONCE)]
-    falls = [at for at, (low, high) in sides.items() if low.min() > high.max() + math.log(RISES_AT_ONCE)]
+    windows, least = np.lib.stride_tricks.sliding_window_view(logs, size), math.log(RISES_AT_ONCE)
+    lowest, highest = windows.T.min(axis=0), windows.T.max(axis=0)  # many times as fast as along the other axis
+    if (lowest[:-size] > highest[size:] + least).any():
+        return []
+    rises = np.flatnonzero(lowest[size:] - highest[:-size] >= least / 2)
+    factors = row_medians(windows[rises + size]) - row_medians(windows[rises])
+    rises, factors = rises[factors >= least] + size, factors[factors >= least]
+    if not LEAST_STAGES_UNNAMED <= len(rises) < MOST_STAGES or np.diff(rises, append=len(logs)).min() < size:
+        return []
     stages = np.split(logs, rises)
-    if len(rises) < LEAST_STAGES_UNNAMED or len(rises) >= MOST_STAGES or falls or min(map(len, stages)) < size:
-        return []
-    factors = np.array([median(sides[at][1]) - median(sides[at][0]) for at in rises])
     drifts = [median(stage[-(len(stage) // 2) :]) - median(stage[: len(stage) // 2]) for stage in stages[1:]]
     places = [int(np.searchsorted(loss.step, norm.step[at])) for at in rises]
     moves = [
