@@ -36,7 +36,8 @@ def _lines(run: Run) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _without_prefixes(margins: tuple[str, ...]) -> tuple[str, ...]:
-    lines = [_SPREAD_CALLED_DEV.sub(r"\g<mean>std", without_prefix(line).message).strip() for line in margins]
+    texts = (without_prefix(line).message for line in margins if not line.lstrip().startswith("{"))
+    lines = (_SPREAD_CALLED_DEV.sub(r"\g<mean>std", text).strip() for text in texts)
     return tuple(line for line in lines if line and not line.startswith("{"))
 
 
@@ -122,7 +123,7 @@ def groups_shared(run: Run) -> Facts:
     if run.kind in POLICIES:
         return
     lines = _lines(run)
-    sets, is_by_rows = list(_sets(lines)), any(map(_BY_ROWS.search, lines))
+    sets = list(_sets(lines))
     sides = {phase: [each for each in sets if each.phase == phase] for phase in ("train", "eval", "")}
     both = product(*([each for each in sides[phase] if len(each.counts) > 1] for phase in ("train", "eval")))
     for ours, theirs in both:
@@ -131,7 +132,9 @@ def groups_shared(run: Run) -> Facts:
             all_of = [each.counts[noun] for each in sides[""] if noun in each.counts]
             rows = (ours.counts.keys() & theirs.counts.keys()) - {noun}
             rows = {each for each in rows if ours.counts[each] > groups and theirs.counts[each] >= held_out}
-            if not rows or min(groups, held_out) < MIN_GROUPS or (groups == held_out and not is_by_rows):
+            if not rows or min(groups, held_out) < MIN_GROUPS:
+                continue
+            if groups == held_out and not any(map(_BY_ROWS.search, lines)):
                 continue
             per_group = [max(side.counts[each] for each in rows) / side.counts[noun] for side in (ours, theirs)]
             every = max(all_of, default=0.0)
