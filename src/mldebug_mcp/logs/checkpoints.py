@@ -312,7 +312,8 @@ def _is_weights(path: Path) -> bool:
 
 def _suffix(path: Path) -> str:
     """Return the ending of a file of weights, "" for another file."""
-    return next((suffix for suffix in WEIGHT_SUFFIXES if path.name.lower().endswith(suffix)), "")
+    name = path.name.lower()
+    return next((suffix for suffix in WEIGHT_SUFFIXES if name.endswith(suffix)), "")
 
 
 def _size(files: Iterable[Path]) -> int:

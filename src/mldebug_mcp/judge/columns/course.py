@@ -36,7 +36,7 @@ from mldebug_mcp.checks.run.gradients import MIN_DEPTH_CORRELATION
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restarts_of
 from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
-from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quantile
+from mldebug_mcp.core.arrays import distinct, grouped, median, median_gap, quantile, slices_of
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
@@ -623,13 +623,14 @@ def growing(run: Run, loss: Series) -> Facts:
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
         if series.role is None or not series.role.is_whole:
             continue
-        ordered = monotone(sample(series.value))
         tenth = max(LEAST_PAIRS, len(series) // 10)
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
+        if last < SUM_GROWS * first or (ordered := monotone(sample(series.value))) < MIN_STEP_CORRELATION:
+            continue
         scatter, of_loss = _scatters(series), _scatters(loss)
         adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
         grows = last >= (SUM_GROWS if adds_up else MIN_GROWTH_RATIO) * first > 0
-        if ordered < MIN_STEP_CORRELATION or not grows or (ends > began and not adds_up):
+        if not grows or (ends > began and not adds_up):
             continue
         line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
         explained = 1 - float(np.var(series.value - line) / np.var(series.value))
@@ -959,10 +960,13 @@ def _levels_of(run: Run, norm: Series) -> list[tuple[float, float]]:
     if loss is None or not positive(loss.value) or len(logs) < 2 * size:
         return []
     windows, least = np.lib.stride_tricks.sliding_window_view(logs, size), math.log(RISES_AT_ONCE)
-    lowest, highest = windows.T.min(axis=0), windows.T.max(axis=0)  # many times as fast as along the other axis
-    if (lowest[:-size] > highest[size:] + least).any():
-        return []
-    rises = np.flatnonzero(lowest[size:] - highest[:-size] >= least / 2)
+    found = []
+    for part in slices_of(len(windows), size):
+        lowest, highest = windows[part].T.min(axis=0), windows[part].T.max(axis=0)  # many times as fast as by rows
+        if (lowest[:-size] > highest[size:] + least).any():
+            return []
+        found.append(part.start + np.flatnonzero(lowest[size:] - highest[:-size] >= least / 2))
+    rises = np.concatenate(found)
     factors = row_medians(windows[rises + size]) - row_medians(windows[rises])
     rises, factors = rises[factors >= least] + size, factors[factors >= least]
     if not LEAST_STAGES_UNNAMED <= len(rises) < MOST_STAGES or np.diff(rises, append=len(logs)).min() < size:
