@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import os
 import sys
@@ -594,8 +595,6 @@ def do_compare(options: argparse.Namespace) -> int:
 
 
 def _write_csv(answer: Runs, file: Path) -> None:
-    import csv
-
     varied = {name: None for row in answer.rows for name in row.settings}
     rows = [
         row.model_dump(mode="json", exclude={"settings"})

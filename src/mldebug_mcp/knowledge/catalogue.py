@@ -5,6 +5,7 @@ These are sources with their quotes, causes, menus, and the tables that the rank
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
@@ -256,8 +257,6 @@ def near_causes() -> Mapping[tuple[str, ...], str]:
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a table with their lines."""
-    import csv
-
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.reader(file)
         if next(rows, []) != [*columns]:
@@ -431,7 +430,5 @@ def advice_for(cause: str, learner: str) -> Advice | None:
 
 @cache
 def _table() -> Mapping[tuple[str, str], Advice]:
-    import csv
-
     with TABLE.open(encoding="utf-8", newline="") as file:
         return {(row.pop("cause"), row.pop("learner")): Advice(**row) for row in csv.DictReader(file)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -59,8 +60,6 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> bool:
 
 def _read_by_path(files: Sequence[LogFile], table: LongTable) -> int:
     """Read curves whose last column is the metric, which their path names; return how many rows hold none."""
-    import csv
-
     broken = 0
     for file in files:
         name = curve_name(file.path)
@@ -82,8 +81,6 @@ def _read_bare(files: Sequence[LogFile], table: LongTable) -> int:
 
     A column before the step is the epoch. A table with a header next to them has several metrics.
     """
-    import csv
-
     broken = 0
     epochs: dict[float, float] = {}
     for file in files:
@@ -110,8 +107,6 @@ def _read_bare(files: Sequence[LogFile], table: LongTable) -> int:
 def _rows(file: LogFile, delimiter: str) -> Iterator[Sequence[object]]:
     """Yield the rows below a header, or the lists of a list, those before the place where it is cut off too."""
     if delimiter != JSON:
-        import csv
-
         yield from islice(csv.reader(file.lines(), delimiter=delimiter), 1, None)
         return
     text = file.text()
