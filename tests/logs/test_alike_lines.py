@@ -12,10 +12,11 @@ from benchmarks.logs.text_shapes import SHAPES, pieces
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.text import line_shape, records
+from mldebug_mcp.logs.text import line_shape, own_layout, records
 from mldebug_mcp.logs.text.parsed_line import content_of
 from mldebug_mcp.logs.text.skeletons import Skeletons
 
@@ -423,3 +424,18 @@ def test_epochs_that_end_in_a_line_of_their_own_read_alike_however_long_the_log_
     run = read(text, learns=True)
     assert run["eval_loss"].step.tolist() == read(text, learns=False)["eval_loss"].step.tolist()
     assert run["epoch"].value.tolist()[1:] == [2 + at // 10 for at in range(980)]
+
+
+def test_lines_that_are_read_whole_are_not_read_by_the_places_of_their_numbers(tmp_path: Path) -> None:
+    """That takes thirty times as long, and is for numbers that known forms leave out."""
+    log = tmp_path / "train.log"
+    lines = [f"step {step:4d}: | loss {3 - step / 100:.4f} | lr {1e-3 / (1 + step):.3e} |" for step in range(1, 101)]
+    with patch.object(own_layout, "read_own_layout", return_value=False) as again:
+        log.write_text("\n".join(lines))
+        assert list(read_run(log).series) == ["loss", "learning_rate"]
+        assert not again.called
+        for other in ("step 101: | loss 2.0 | lr 1.0e-05 | dead 0.25 |", "step 101: | loss nan | lr 1.0e-05 |", "val:"):
+            again.reset_mock()
+            log.write_text("\n".join([*lines, other]))
+            read_run(log)
+            assert again.called, other

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import pairwise
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +201,10 @@ def median_of_three(values: Floats) -> Floats:
     return middle
 
 
+TAIL_OF_NORMAL_NOISE = 3.217380808164528
+"""The 97th percentile over the median of the sizes of normal noise."""
+
+
 def heaviness(values: Floats) -> float:
     """Return how heavy the tails of the noise are: about 1 for normal noise, 1.35 for Student's t with 3 degrees.
 
@@ -214,9 +217,11 @@ def heaviness(values: Floats) -> float:
     before, at, after = values[:-2:stride], values[1:-1:stride], values[2::stride]
     size = np.abs((after - at) - (at - before))
     typical = median(size)
-    share = min(0.97, 1 - 4 / len(values))
-    normal = NormalDist()
-    expected = normal.inv_cdf((1 + share) / 2) / normal.inv_cdf(0.75)
+    share, expected = min(0.97, 1 - 4 / len(values)), TAIL_OF_NORMAL_NOISE
+    if share < 0.97:
+        from statistics import NormalDist
+
+        expected = NormalDist().inv_cdf((1 + share) / 2) / NormalDist().inv_cdf(0.75)
     return quantile(size, share) / typical / expected if typical > 0 else 1.0
 
 

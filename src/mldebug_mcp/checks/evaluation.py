@@ -502,8 +502,9 @@ def _is_quality(run: Run, name: str) -> bool:
     role = run[name].role
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
         return _stands_beside(run, name)
-    is_other = _CLOCKS.search(name) or _OF_DATA.search(name) or "loss" in name
-    return _BY_NAME.match(name) is not None and not is_other and not _is_of_inputs(run, name)
+    if _BY_NAME.match(name) is None or "loss" in name or _CLOCKS.search(name) or _OF_DATA.search(name):
+        return False
+    return not _is_of_inputs(run, name)
 
 
 def _is_of_inputs(run: Run, name: str) -> bool:

@@ -235,13 +235,13 @@ def range_test(run: Run) -> str:
     that of fastai's `lr_find`.
     """
     rate = rate_of(run)
-    if rate is None or "loss" not in run or len(rate) < MIN_RECORDS_OF_RANGE or float(rate.value.min()) <= 0:
+    if rate is None or "loss" not in run or len(rate) < MIN_RECORDS_OF_RANGE:
+        return ""
+    if rate.value[-1] < MIN_TIMES_OF_RANGE * rate.value[0] or float(rate.value.min()) <= 0:
         return ""
     factors = np.diff(np.log(rate.value))
     usual = median(factors)
     if usual <= 0 or float(np.abs(factors / usual - 1).max()) > ONE_FACTOR:
-        return ""
-    if rate.value[-1] < MIN_TIMES_OF_RANGE * rate.value[0]:
         return ""
     loss = run["loss"].finite
     lowest = int(np.argmin(loss.value))
@@ -268,8 +268,12 @@ def rate_comes_back(run: Run) -> list[float]:
     The warmup is none of them: the rate has not come down before it.
     """
     series = finite_of(run, "learning_rate")
-    rates, steps = sample(series.value).tolist(), sample(series.step).tolist()
-    least = OF_PEAK * max(rates, default=0.0)
+    value = sample(series.value)
+    top = int(np.argmax(value)) if len(value) else 0
+    if not (np.diff(value[: top + 1]) < 0).any() and not (np.diff(value[top:]) > 0).any():
+        return []  # it rises once, and falls once
+    rates, steps = value.tolist(), sample(series.step).tolist()
+    least = OF_PEAK * max(rates)
     back: list[float] = []
     peak, low, at, down = 0.0, 0.0, 0.0, False
     for rate, step in zip(rates, steps, strict=True):

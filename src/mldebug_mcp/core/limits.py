@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import field
 from importlib.machinery import ModuleSpec, PathFinder
-from mmap import PAGESIZE
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -247,7 +246,7 @@ def _claimed() -> int:
 def _pages(column: int) -> int:
     """Return a number of Linux's table of this process's memory, in bytes, or 0 where there is none."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text().split()[column]) * PAGESIZE
+        return int(Path("/proc/self/statm").read_text().split()[column]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 

@@ -63,6 +63,8 @@ def with_answers(
         hypothesis.model_copy(
             update={"next_steps": [_with_answer(step, answers.get(step.id, "")) for step in hypothesis.next_steps]}
         )
+        if hypothesis.next_steps
+        else hypothesis
         for hypothesis in hypotheses
     ]
 

@@ -277,6 +277,8 @@ def without_made(
 
     return [
         hypothesis.model_copy(update={"next_steps": [step for step in hypothesis.next_steps if not made(step)]})
+        if any(map(made, hypothesis.next_steps))
+        else hypothesis
         for hypothesis in hypotheses
     ]
 

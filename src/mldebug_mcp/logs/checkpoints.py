@@ -210,8 +210,10 @@ def checkpoints_of(run: Run) -> list[Checkpoint]:
 
 def _home(folder: Path) -> Path:
     """Return the folder of a run, also where one of its checkpoints was named."""
-    words = {word.lower() for word in read_name(folder.name).words}
-    is_checkpoint = read_name(folder.name).number is not None and bool(words & _SAVED_FOLDERS)
+    if not any(map(str.isdigit, folder.name)):
+        return folder
+    named = read_name(folder.name)
+    is_checkpoint = named.number is not None and not _SAVED_FOLDERS.isdisjoint(map(str.lower, named.words))
     return folder.parent if is_checkpoint and is_folder(folder.parent) else folder
 
 
@@ -310,7 +312,8 @@ def _is_weights(path: Path) -> bool:
 
 def _suffix(path: Path) -> str:
     """Return the ending of a file of weights, "" for another file."""
-    return next((suffix for suffix in WEIGHT_SUFFIXES if path.name.lower().endswith(suffix)), "")
+    name = path.name.lower()
+    return next((suffix for suffix in WEIGHT_SUFFIXES if name.endswith(suffix)), "")
 
 
 def _size(files: Iterable[Path]) -> int:

@@ -46,7 +46,7 @@ from mldebug_mcp.logs.files import (
 )
 from mldebug_mcp.logs.formats import note_problems, read_files
 from mldebug_mcp.logs.kinds import concluded
-from mldebug_mcp.logs.log_file import LogFile, rotated
+from mldebug_mcp.logs.log_file import CHUNK_BYTES, LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import LISTED, is_telling
@@ -146,7 +146,7 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     """
     from mldebug_mcp.logs.text.own_layout import read_own_layout
 
-    if run.messages if not run.series else len(run.attempts) > 1 or run.resumes:
+    if run.messages if not run.series else len(run.attempts) > 1 or run.resumes or _is_read_whole(run, file):
         return run
     builder = RunBuilder()
     builder.formats.append("text")
@@ -155,6 +155,30 @@ def _completed_by_layout(run: Run, file: LogFile) -> Run:
     note_problems(file, builder)
     other = builder.build(str(file.path))
     return _with_layout(run, other) if run.series else _with_words_of(run, other)
+
+
+_OF_NUMBERS_AND_BLANKS = b"0123456789.+- \t"
+
+
+def _is_read_whole(run: Run, file: LogFile) -> bool:
+    """Say whether all lines are records that are written alike, and each of their numbers is read by a known name."""
+    columns = run.series.values()
+    if run.step_name == RECORD_NAME or any(
+        series.role is None or len(series) != run.records or series.finite is not series for series in columns
+    ):
+        return False
+    text = b"".join(file.pieces(CHUNK_BYTES)).strip()
+    words = text.translate(None, _OF_NUMBERS_AND_BLANKS).split(b"\n")
+    return len(words) == run.records and len(set(words)) == 1 and _numbers_in(text) == len(words) * (len(columns) + 1)
+
+
+def _numbers_in(text: bytes) -> int:
+    """Count the numbers of a text, many times as fast as by a pattern; a comma parts two."""
+    sign = np.frombuffer(text, dtype=np.uint8)
+    is_digit = (sign >= ord("0")) & (sign <= ord("9")) | (sign == ord("."))
+    is_exponent = np.append(False, is_digit[:-1]) & (sign | 32 == ord("e"))
+    is_inside = is_digit | is_exponent | np.append(False, is_exponent[:-1]) & ((sign == ord("-")) | (sign == ord("+")))
+    return int(np.count_nonzero(is_digit[1:] & ~is_inside[:-1])) + int(is_digit[0])
 
 
 def _with_layout(run: Run, other: Run) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,16 +190,31 @@ MANY_EPOCHS = 6
 """How many such epochs there are. Chosen: more epochs make up for fewer stretches."""
 
 
-def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
+Epochs = NDArray[np.int64] | None
+_KNOWN_EPOCHS: WeakKeyDictionary[Run, tuple[Series, Epochs]] = WeakKeyDictionary()
+"""The epochs of the losses that were asked about last: several questions of a run ask."""
+
+
+def epochs_of(run: Run, loss: Series) -> Epochs:
     """Return the epoch that each record belongs to, counted from 0, or None where neither it nor its length is known.
 
     A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
     """
+    before = _KNOWN_EPOCHS.get(run)
+    if before is not None and before[0] is loss:
+        return before[1]
+    epochs = _epochs_at(run, loss)
+    _KNOWN_EPOCHS[run] = loss, epochs
+    return epochs
+
+
+def _epochs_at(run: Run, loss: Series) -> Epochs:
     if len(series := finite_of(run, "epoch")) > 1:
         if are_whole(series.value):
             return np.asarray(series.held(loss.step), dtype=np.int64)
-        value = series.interpolated(loss.step)
-        return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
+        value = np.round(series.interpolated(loss.step), 6)
+        np.maximum(np.ceil(value, out=value), 1, out=value)
+        return np.asarray(value, dtype=np.int64) - 1
     per_pass = run.facts.steps_per_pass if run.step_name == "step" else run.setting("steps_per_epoch")
     if per_pass is None or per_pass < 1:
         return None
@@ -319,11 +335,10 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     parts = parts_of(loss.value, epoch)
-    levels = [
-        np.array([median(part) for part in np.array_split(values, parts)]) for values in whole_passes(loss.value, epoch)
-    ]
-    if len(levels) < 2:
+    passes = whole_passes(loss.value, epoch)
+    if len(passes) < 2:
         raise CannotTell("the log does not hold two whole epochs")
+    levels = [np.array([median(part) for part in np.array_split(values, parts)]) for values in passes]
     shapes = [_shape(level) for level in levels]
     swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_pass_correlations(shapes).min())
     begins_anew = all(

@@ -245,7 +245,10 @@ def jump_at(rate: Floats) -> int | None:
 
 def _by_stairs(rate: Series) -> Series:
     """Return the first record of each stretch of one rate, where the rate is set once per epoch."""
-    begins = np.append(True, np.diff(rate.value) != 0)
+    changes = np.diff(rate.value) != 0
+    if changes.all():
+        return rate
+    begins = np.append(True, changes)
     lengths = np.diff(np.append(np.flatnonzero(begins), len(rate)))
     typical = median(lengths)
     even = (

@@ -106,7 +106,10 @@ _TOKENS_THAT_COUNT = (
 _EXPECTED = (
     Expectation(
         "waits_for_data",
-        regex(rf"(?:data|input|loader|dataloader|fetch)_(?:wait(?:ing)?|stall|load|time)_{_SHARE}", needs="_"),
+        regex(
+            rf"(?:data|input|loader|dataloader|fetch)_(?:wait(?:ing)?|stall|load|time)_{_SHARE}",
+            needs=("data", "input", "load", "fetch"),
+        ),
         Bound(most=0.4, is_share=True),
         "A loader that keeps up makes a step wait for a few per cent of its time.",
     ),
@@ -737,13 +740,14 @@ _NUMBER_AT_END = regex(r"_?\d+$")
 
 def loss_by_noise_backwards(run: Run) -> Facts:
     """Yield that a denoiser is to foresee the noise, and its loss rises from the least noise to the most."""
-    stated = [setting for setting in run.settings.values() if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
     lists = by_key(
         (_NUMBER_AT_END.sub("", words), series)
-        for series, words in (_long(run) if stated else ())
+        for series, words in _long(run)
         if series.role is None and not _OF_NOISE_LEVEL.isdisjoint(words.split("_")) and series.value.min() > 0
     )
-    for levels in lists.values():
+    settings = run.settings.values() if lists else ()
+    stated = [setting for setting in settings if _PREDICTS_NOISE.search(f"{setting.key} {setting.value}")]
+    for levels in lists.values() if stated else ():
         late = list(map(last_level, levels))
         if len(levels) >= LEAST_PAIRS and late == sorted(late) and late[-1] >= HARDER_AT_END * late[0]:
             yield derived_fact(

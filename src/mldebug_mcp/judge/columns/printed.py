@@ -42,7 +42,8 @@ def _lines(run: Run) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _without_prefixes(margins: tuple[str, ...]) -> tuple[str, ...]:
-    lines = [_SPREAD_CALLED_DEV.sub(r"\g<mean>std", without_prefix(line).message).strip() for line in margins]
+    texts = (without_prefix(line).message for line in margins if not line.lstrip().startswith("{"))
+    lines = (_SPREAD_CALLED_DEV.sub(r"\g<mean>std", text).strip() for text in texts)
     return tuple(line for line in lines if line and not line.startswith("{"))
 
 
@@ -123,7 +124,7 @@ def groups_shared(run: Run) -> Facts:
     Not this where the text counts no groups, or as many rows of each are in both sets, as where whole groups are split.
     """
     lines = () if run.kind in POLICIES else _lines(run)
-    sets, is_by_rows = list(_sets(lines)), any(map(_BY_ROWS.search, lines))
+    sets = list(_sets(lines))
     many = [each for each in sets if len(each.counts) > 1]
     train, evaluation = ([each for each in many if each.phase == phase] for phase in ("train", "eval"))
     for ours, theirs in product(train, evaluation):
@@ -131,7 +132,9 @@ def groups_shared(run: Run) -> Facts:
             groups, held_out = ours.counts[noun], theirs.counts[noun]
             rows = (ours.counts.keys() & theirs.counts.keys()) - {noun}
             rows = {each for each in rows if ours.counts[each] > groups and theirs.counts[each] >= held_out}
-            if not rows or min(groups, held_out) < MIN_GROUPS or (groups == held_out and not is_by_rows):
+            if not rows or min(groups, held_out) < MIN_GROUPS:
+                continue
+            if groups == held_out and not any(map(_BY_ROWS.search, lines)):
                 continue
             per_group = [max(side.counts[each] for each in rows) / side.counts[noun] for side in (ours, theirs)]
             every = max((each.counts.get(noun, 0.0) for each in sets if not each.phase), default=0.0)

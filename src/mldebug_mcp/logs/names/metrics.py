@@ -59,7 +59,8 @@ _INSIDE = regex(
 """Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
 # Losses of pix2pix and CycleGAN, and of BasicSR.
 _OF_GANS = regex(
-    r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
+    r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*",
+    needs=("_a", "_b", "_gan", "_l1", "_real", "_fake", "_fea", "_vgg", "_pix", "_percep", "_style"),
 )
 _LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
 _BEGIN_OF_GANS = ("cycle_", "idt_")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.logs.json_yaml import parse_json
+from mldebug_mcp.logs import json_yaml
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.settings import settings_of
@@ -329,7 +329,7 @@ def values_in(text: str, suffix: str) -> Values:
 
 def json(text: str) -> object:
     """Parse JSON, which may hold a command line, as one text or as a list of words."""
-    values = parse_json(text)
+    values = json_yaml.parse_json(text)
     if not isinstance(values, dict):
         return values
     lines = [values[key] for key in _COMMANDS if isinstance(values.get(key), str)]
@@ -735,6 +735,8 @@ def _in_record(line: str, values: Mapping[str, object], at: int) -> Iterator[tup
 def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, bool] | None:
     """Return the object printed from a line on, the index of the line behind it, and whether it is one of arguments."""
     line = lines[at]
+    if numbers := _numbers_in_record(line):
+        return numbers, at + 1, False
     call, brace = _CALL.search(line), _BRACE.search(line)
     starts = [found for found in (call, brace) if found is not None]
     if not starts:
@@ -750,6 +752,13 @@ def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, b
         return None
     is_marked = start is call and _CALL_OF_ARGUMENTS.search(start[0]) is not None
     return value, at + text.count("\n", 0, end) + 1, is_marked
+
+
+def _numbers_in_record(line: str) -> dict[str, object]:
+    """Return the object of JSON that a line is, empty where it holds more than numbers: most records are read here."""
+    values = json_yaml.parse_object(line) if _is_object(line) and "\\" not in line else None
+    kinds = (type(value) is int or (type(value) is float and math.isfinite(value)) for value in (values or {}).values())
+    return values if values and all(kinds) else {}
 
 
 def _comes_again(lines: Sequence[str], behind: int, values: Mapping[str, object]) -> bool:

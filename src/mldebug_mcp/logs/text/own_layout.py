@@ -242,7 +242,7 @@ def _cells_between_bars(line: str) -> tuple[str, ...]:
 
 def _is_header(line: str) -> bool:
     """Say whether a line between bars names its cells, though a name or two has a number."""
-    numbered = [_NUMBER.search(cell) is not None for cell in _cells_between_bars(line)]
+    numbered = [_NUMBER.search(cell) is not None for cell in _cells_between_bars(line)] if "|" in line else []
     return bool(numbered) and sum(numbered) < MAX_SHARE_OF_NUMBERS_IN_HEADER * len(numbered) and _columns_in(line) != ()
 
 
@@ -347,6 +347,7 @@ def _is_counter(spot: _Spot) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def _phase(word: str) -> str:
     """Return the phase that a word stands for, "train", "val" or "test", as names are understood with it; else ""."""
     low = word.lower()
@@ -474,7 +475,7 @@ def _statistic_of(last: str, label: str, before: str) -> str:
 
 def _name_behind(spot: _Spot, label: str) -> str:
     """Return the name that stands behind a number: in brackets, or glued to it; so is an "of" before a whole."""
-    is_name = "/" in spot.unit or is_telling(spot.unit) or is_loss(spot.unit)
+    is_name = bool(spot.unit) and ("/" in spot.unit or is_telling(spot.unit) or is_loss(spot.unit))
     return spot.behind or (spot.unit if is_name else label if label in _JOINS else "")
 
 

@@ -577,12 +577,14 @@ class _Form(NamedTuple):
         meant: What is written in the place of what its pattern finds.
         pattern: What it looks like.
         flags: Those of the pattern.
+        needs: What it needs besides, as `regex` takes it, where the marks stand in many lines.
     """
 
     marks: str | tuple[str, ...]
     meant: Meant
     pattern: str
     flags: int = re.IGNORECASE
+    needs: tuple[str, ...] = ()
 
 
 _AGAIN_OF_SAME = (
@@ -877,7 +879,8 @@ _FORMS = (
     # Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2".
     _Form("| ", _of_an_adaptation,
           rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
-          rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))"),
+          rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))",
+          needs=("post ", "after ")),
     # A value that the one who pasted the log marked.
     _Form("**", r"\1\2", rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*"),
     # Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7".
@@ -989,7 +992,7 @@ _LAST_FORMS = (
 
 def _rules(forms: Iterable[_Form]) -> list[tuple[str, re.Pattern[str], Meant]]:
     """Return forms as rules, one for each mark: to look for a mark takes less time than to try a pattern."""
-    compiled = ((form.marks, regex(form.pattern, form.flags), form.meant) for form in forms)
+    compiled = ((form.marks, regex(form.pattern, form.flags, needs=form.needs), form.meant) for form in forms)
     return [
         (mark, pattern, meant)
         for marks, pattern, meant in compiled
