@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.columns import ROW_NUMBERS, Column, Masks, Scaling, Table, depth, read_scaling, row_count
+from mldebug_mcp.batch.columns import (
+    CLASS_NAMES,
+    MASK_IMAGES,
+    ROW_NUMBERS,
+    Column,
+    Masks,
+    Scaling,
+    Table,
+    depth,
+    read_scaling,
+    row_count,
+)
 from mldebug_mcp.batch.roles import END_OF_TURN_ID, Encoder, RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.tokenizer import Tokenizer
@@ -305,7 +316,8 @@ def _numbers(column: Column) -> Floats | None:
 class CellCounts:
     """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows.
 
-    `filled` is the sum of a column with 0 where the cell is empty or 0, and 1 elsewhere.
+    `filled` counts the rows where the cell is neither empty nor 0. `filled_with` counts those of them in which a target
+    of 0 and 1, by its name, is 1.
     """
 
     rows: int = 0
@@ -314,17 +326,18 @@ class CellCounts:
     numeric: bool = True
     sum: int = 0
     filled: int = 0
+    filled_with: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, column: Column, numbers: Ints) -> CellCounts:
-        """Count the cells of one piece; `numbers` are those of its rows."""
+    def of(cls, column: Column, numbers: Ints, targets: Mapping[str, Bools]) -> CellCounts:
+        """Count the cells of one piece; `numbers` are those of its rows, and `targets` say where a target is 1."""
         found = _numbers(column)
         array = _keys(column) if found is None else found
-        given = array if found is not None else np.array([float(bool(value)) for value in column])  # type: ignore[union-attr]
-        filled = np.where(np.isnan(given) | (given == 0), 0.0, 1.0)
+        filled = is_filled(column)
         first = str(column[0]) if len(array) else ""  # type: ignore[index]
         constant = bool(np.all(array == array[:1]))
-        return cls(len(array), first, constant, found is not None, _sum(array, numbers), _sum(filled, numbers))
+        both = Counter({name: int((filled & target).sum()) for name, target in targets.items()})
+        return cls(len(array), first, constant, found is not None, _sum(array, numbers), int(filled.sum()), both)
 
     def merge(self, later: CellCounts) -> None:
         """Add the cells of rows further on in the file."""
@@ -335,7 +348,31 @@ class CellCounts:
         self.numeric &= later.numeric
         self.rows += later.rows
         self.sum = (self.sum + later.sum) % 2**64
-        self.filled = (self.filled + later.filled) % 2**64
+        self.filled += later.filled
+        self.filled_with.update(later.filled_with)
+
+
+def is_filled(column: Column) -> Bools:
+    """Return where a cell is neither empty nor 0."""
+    found = _numbers(column)
+    given = found if found is not None else np.array([float(_is_given(value)) for value in column])  # type: ignore[union-attr]
+    filled: Bools = ~np.isnan(given) & (given != 0)
+    return filled
+
+
+def _is_given(value: object) -> bool:
+    return bool(value) and value == value  # NaN, as pandas writes a missing text, is no value
+
+
+def targets_of(cells: Mapping[str, Column]) -> dict[str, Bools]:
+    """Return the targets of a table that are 0 and 1 alone, by their names or as the last column: where they are 1."""
+    last = next(reversed(cells), "")
+    found = {name: _numbers(column) for name, column in cells.items() if name == last or name in CLASS_NAMES}
+    return {
+        name: values == 1
+        for name, values in found.items()
+        if values is not None and bool(np.isin(values, (0, 1)).all())
+    }
 
 
 def _sum(cells: Floats, numbers: Ints) -> int:
@@ -387,9 +424,62 @@ class LengthCounts:
         self.longest, self.numbers = lengths, numbers
 
 
+WHITE = 255
+"""What stands for the class in masks that are stored as black and white images. Source: the largest byte."""
+MAX_PARTS = 1000
+"""Parts of the data, and classes of one, that are told apart. Chosen: more are no shards or sources."""
+
+
+@dataclass(slots=True)
+class PartCounts:
+    """The classes of each part of the data, by the file or the source that rows are from.
+
+    `masks` counts by column the images whose pixels are 0 and 1, and 0 and 255, and all others that are not blank, each
+    with the file of the first of them.
+    """
+
+    classes: dict[str, Counter[int]] = field(default_factory=dict)
+    masks: dict[str, tuple[Counter[int], dict[int, str]]] = field(default_factory=dict)
+
+    def add(self, batch: Batch) -> None:
+        """Count a piece."""
+        for part, labels in self._labels(batch):
+            if part in self.classes or len(self.classes) < MAX_PARTS:
+                count_into(self.classes.setdefault(part, Counter()), labels)
+        for name, array in batch.integers.items():
+            if name in MASK_IMAGES:
+                self._add_masks(name, array.reshape(len(array), -1), batch.shard)
+
+    def merge(self, later: PartCounts) -> None:
+        """Add what rows further on in the file have shown."""
+        for part, classes in later.classes.items():
+            self.classes.setdefault(part, Counter()).update(classes)
+        for name, (counts, where) in later.masks.items():
+            known, places = self.masks.setdefault(name, (Counter(), {}))
+            known.update(counts)
+            places.update(where | places)
+
+    def _labels(self, batch: Batch) -> Iterator[tuple[str, Ints]]:
+        if batch.classes is None or batch.class_names:
+            return
+        names = np.array(batch.sources[1] or [batch.shard] * len(batch.classes))
+        if len(names) == len(batch.classes):
+            for name in np.unique(names).tolist():
+                yield name, batch.classes[(names == name) & (batch.classes >= 0)]
+
+    def _add_masks(self, name: str, masks: Ints, shard: str) -> None:
+        counts, where = self.masks.setdefault(name, (Counter(), {}))
+        masks = masks[masks.any(axis=1)]
+        ones, white = (((masks == kind) | (masks == 0)).all(axis=1) for kind in (1, WHITE))
+        for kind, count in ((1, int(ones.sum())), (WHITE, int(white.sum())), (-1, int((~ones & ~white).sum()))):
+            counts[kind] += count
+            if count:
+                where.setdefault(kind, shard)
+
+
 @dataclass(slots=True)
 class Totals:
-    """Counts over the pieces seen so far: lengths by side, classes of rows and of tokens, cells by column.
+    """Counts over the pieces seen so far: lengths by side, classes of rows, tokens and parts, cells by column.
 
     `values` are how many labels with fractions there are, the least and the greatest of them.
     """
@@ -400,6 +490,7 @@ class Totals:
     token_classes: Counter[int] = field(default_factory=Counter)
     values: tuple[int, float, float] = (0, np.inf, -np.inf)
     cells: dict[str, CellCounts] = field(default_factory=dict)
+    parts: PartCounts = field(default_factory=PartCounts)
 
     def add_classes(self, labels: Ints) -> None:
         """Count class labels; negative ones mark rows without one."""
@@ -428,6 +519,7 @@ class Totals:
         self.add_values(*later.values)
         for name, cells in later.cells.items():
             self.cells.setdefault(name, CellCounts()).merge(cells)
+        self.parts.merge(later.parts)
         self._forget()
 
     def _forget(self) -> None:
@@ -465,6 +557,7 @@ class Overlap:
         against_rows: Its rows.
         against_exact, against_near: Pairs of a row of the data set and one of the other.
         against_passages, against_shared: Passages of the other data set, and how many of them are here.
+        files: Files of a folder that hold the same rows as an earlier one, each with that one.
     """
 
     exact: Ints
@@ -479,6 +572,7 @@ class Overlap:
     example: Ints | None = None
     against_passages: int = 0
     against_shared: int = 0
+    files: tuple[tuple[str, str], ...] = ()
 
 
 # The model's `config.json`: the few numbers that a batch has to fit.
@@ -602,7 +696,7 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
 MAX_PROBLEM_ROWS = 1000
-"""Rows that a problem or a finding names at most. Chosen: more than anyone looks at."""
+"""Rows that a finding names at most. Chosen: more than anyone looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,11 +709,8 @@ class Problem:
 
     @classmethod
     def at(cls, check: str, summary: str, places: Sequence[int] | Ints, table: Table, first: int) -> Problem:
-        """Return a problem of rows at some places of a table, which is named at `MAX_PROBLEM_ROWS` of them.
-
-        The first row of a whole table has the number `first` in the file.
-        """
-        return cls(check, summary, tuple(table.numbers_at(places[:MAX_PROBLEM_ROWS], first).tolist()))
+        """Return a problem of rows at some places of a table, whose first row has the number `first` in the file."""
+        return cls(check, summary, tuple(table.numbers_at(places, first).tolist()))
 
 
 @dataclass(frozen=True)
@@ -658,6 +749,7 @@ class Batch:
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
         is_rated: Whether rows have a reward or an advantage, as rollouts do.
+        sources: The column that names where each row is from, and the names.
     """
 
     path: str
@@ -696,6 +788,7 @@ class Batch:
     stored: str = ""
     corpus: CorpusCounts | None = None
     is_rated: bool = False
+    sources: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def rows_are_for(self) -> Purpose:

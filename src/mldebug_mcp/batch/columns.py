@@ -139,12 +139,14 @@ class Part:
     """Row groups of a parquet file or record batches of an Arrow file, from `start` up to `stop`.
 
     `first` is the number of the first row in the data set. A format that is read in one go has the whole path as file.
+    `shard` is the file's name where there are several.
     """
 
     file: Path
     start: int = 0
     stop: int = 0
     first: int = 0
+    shard: str = ""
 
 
 def packed(files: Iterable[tuple[Path, Sequence[tuple[int, int]]]], most_bytes: int) -> list[Part]:
@@ -202,6 +204,9 @@ DOCUMENT_NUMBERS = ("seq_idx", "document_ids", "sequence_ids", "segment_ids", "d
 """Columns with the number of the packed document of each token."""
 DOCUMENT_BOUNDS = ("cu_seqlens", "cu_seq_lens", "cu_seq_lens_q")
 """Columns with the place of the beginning of each packed document, and of the end. Source: FlashAttention."""
+INPUT_LENGTHS = ("input_lengths", "logit_lengths")
+TARGET_LENGTHS = ("target_lengths", "label_lengths", "labels_length")
+"""Frames of the model's output and symbols of the transcript in each row. Source: arguments of torch's CTC loss."""
 SCALED_INSIDE = ("past_values",)
 """Inputs that forecasting models of Transformers scale themselves, unless the caller turns it off."""
 FLOAT_INPUTS = (
@@ -536,7 +541,15 @@ def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
                 notes.append(f"{name} is not an array of whole numbers and was not used")
     if (classes := _class_images(table)) is not None:
         arrays["labels"] = classes
+    for name in MASK_IMAGES:
+        column = table.columns.get(name)
+        if isinstance(column, np.ndarray) and column.ndim > 2 and column.dtype.kind in "iu":
+            arrays[name] = column.astype(np.int64)
     return arrays
+
+
+MASK_IMAGES = ("masks", "mask", "seg_masks", "segmentation", "segmentations", "segmentation_maps", "seg_maps")
+"""Columns of images whose pixels are classes."""
 
 
 def _class_images(table: Table) -> Ints | None:

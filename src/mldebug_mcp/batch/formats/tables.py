@@ -327,14 +327,15 @@ def _parquet_tables(files: list[Path]) -> Iterator[Table]:
 
 def _parquet_parts(files: list[Path]) -> list[Part]:
     """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
-    return packed(((file, _groups_of_rows(file)) for file in files), MOST_BYTES)
+    parts = packed(((file, _groups_of_rows(file)) for file in files), MOST_BYTES)
+    return [replace(part, shard=part.file.name) for part in parts] if len(files) > 1 else parts
 
 
 def _parquet_part_tables(part: Part) -> Iterator[Table]:
     with _opened_parquet(part.file) as opened:
         groups = range(part.start, part.stop)
         for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata), row_groups=groups):
-            yield from map(_table_of_batch, _pieces_of_batch(batch))
+            yield from (replace(_table_of_batch(piece), shard=part.shard) for piece in _pieces_of_batch(batch))
 
 
 PARQUET = in_files(

@@ -408,7 +408,7 @@ def constant_column(batch: Batch) -> Evidence | None:
 def equal_columns(batch: Batch) -> Evidence | None:
     """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
 
-    Or a column is neither empty nor 0 exactly where the target is 1: what is filled in after it.
+    Or a column is empty or 0 wherever the target is 0, and filled in most rows where it is 1: what comes after it.
 
     Not this when: they never vary (`constant_column`); the rows are few.
     """
@@ -423,21 +423,39 @@ def equal_columns(batch: Batch) -> Evidence | None:
         alike[cell_counts.sum].append(shorten(name, 30))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
     same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
-    filled = _rescaled_targets(batch) + _filled_with_target(varying, next(reversed(counts), ""))
+    filled = _rescaled_targets(batch) + _filled_with_target(varying)
     if not same and not filled:
         return None
     return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
 
 
-def _filled_with_target(counts: Mapping[str, CellCounts], last: str) -> list[str]:
-    """Return which columns are filled exactly where the target is 1, by its name or as the last column."""
-    return [
-        f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1"
-        for target in counts
-        if target == last or target in CLASS_NAMES
-        for name, cell_counts in counts.items()
-        if cell_counts.filled == counts[target].sum != cell_counts.sum
-    ]
+MIN_SHARE_FILLED = 0.8
+"""Share of the rows of the class in which such a column is filled. Chosen: a feature of some of them is none."""
+MIN_ROWS_FILLED = 30
+"""Rows in which it is filled. Chosen: of fewer that all are of one class, chance may be the reason."""
+MAX_SHARE_OF_CLASS = 0.9
+"""Share of the rows that are of the class. Chosen: of a commoner one all rows of a column may be by chance."""
+
+
+def _filled_with_target(counts: Mapping[str, CellCounts]) -> list[str]:
+    """Return which columns are filled where the target is 1 alone, by its name or as the last column."""
+    found = []
+    for target, ones in counts.items():
+        positives = ones.filled_with.get(target, 0)
+        for name, cell_counts in counts.items():
+            filled = cell_counts.filled
+            if name == target or filled != cell_counts.filled_with.get(target) or cell_counts.sum == ones.sum:
+                continue
+            if filled == positives:
+                found.append(f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1")
+            elif filled >= max(MIN_ROWS_FILLED, MIN_SHARE_FILLED * positives) and (
+                positives <= MAX_SHARE_OF_CLASS * ones.rows
+            ):
+                found.append(
+                    f"{shorten(name, 30)} is empty or 0 wherever {shorten(target, 30)} is 0, "
+                    f"and filled in {filled:,} of {positives:,} rows where it is 1"
+                )
+    return found
 
 
 def _inputs_and_targets(batch: Batch) -> tuple[dict[str, Floats], dict[str, Floats]]:

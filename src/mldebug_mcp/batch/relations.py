@@ -1,0 +1,190 @@
+"""What columns of a table state about each other, and the rows in which they disagree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Problem
+from mldebug_mcp.batch.columns import (
+    INPUT_LENGTHS,
+    REFERENCES,
+    TARGET_LENGTHS,
+    Table,
+    class_labels,
+    depth,
+    find,
+    ragged_or_none,
+    row_count,
+)
+from mldebug_mcp.batch.sequences import Bools, Ints
+
+Found = tuple[str, str, Ints]
+"""A check, what it reports, and the places of the rows in the table."""
+MAX_SHARE_OFF = 0.5
+"""Share of the rows up to which they break what the columns state. Chosen: beyond it the columns mean otherwise."""
+
+
+def relation_problems(table: Table, first: int) -> Iterator[Problem]:
+    """Yield what the columns of a table disagree in, whose first row has the number `first`."""
+    for look in (_long_targets, _negatives, _transitions, _split_masks, _answers):
+        for check, summary, places in look(table):
+            if len(places):
+                yield Problem.at(check, summary, places, table, first)
+
+
+def _numbers(table: Table, names: tuple[str, ...]) -> Ints | None:
+    """Return the first column of these names that holds a whole number for each row."""
+    columns = (table.columns[name] for name in names if name in table.columns)
+    return next((values for column in columns if (values := class_labels(column, row_count(column))) is not None), None)
+
+
+# Transcripts that are longer than what the model puts out for them.
+
+
+def _long_targets(table: Table) -> Iterator[Found]:
+    """Yield the rows whose symbols, with a blank between equal ones, do not fit their frames.
+
+    Where most do not, the lengths are those of text and speech that is made of it.
+    """
+    frames, symbols = _numbers(table, INPUT_LENGTHS), _numbers(table, TARGET_LENGTHS)
+    if frames is None or symbols is None or len(frames) != len(symbols):
+        return
+    name = find(table.columns, "", "labels")
+    rows = None if name is None else ragged_or_none(table.columns[name])
+    blanks = np.zeros(len(symbols), np.int64)
+    if rows is not None and rows.rows == len(symbols):
+        rows = rows.up_to(symbols)
+        again = np.flatnonzero(rows.flat[1:] == rows.flat[:-1])
+        row = rows.row_of(again)
+        blanks = np.bincount(row[row == rows.row_of(again + 1)], minlength=rows.rows)
+    long: Ints = np.flatnonzero(symbols + blanks > frames)
+    if len(long) <= MAX_SHARE_OFF * len(frames):
+        yield "target_longer_than_input", "", long
+
+
+# Items that were drawn as negatives and are the positive one.
+
+_NEGATIVE = re.compile(r"neg(?:ative)?(?=_|s?$)")
+
+
+def drawn_items(table: Table) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the positive item of each row and those that were drawn against it, shape (rows, drawn)."""
+    for name, column in table.columns.items():
+        if not _NEGATIVE.search(name) or not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
+            continue
+        stem = re.sub(r"e?s$", "", _NEGATIVE.sub(lambda word: word[0].replace("neg", "pos", 1), name))
+        stem = stem.replace("posative", "positive")
+        for other in (stem, f"{stem}s", f"{stem}es"):
+            positives = table.columns.get(other)
+            if positives is None or not len(column) or depth(column) > len(("rows", "drawn")):
+                continue
+            if (items := class_labels(positives, len(column))) is not None:
+                yield items, column.reshape(len(column), -1).astype(np.int64)
+                break
+
+
+def _negatives(table: Table) -> Iterator[Found]:
+    for items, drawn in drawn_items(table):
+        yield "positive_equals_negative", "", np.flatnonzero((drawn == items[:, np.newaxis]).any(axis=1))
+
+
+# Transitions of episodes, for offline reinforcement learning.
+
+_ENDS = ("terminals", "terminal", "timeouts", "timeout", "dones", "done", "terminated", "truncated", "truncations",
+         "terminations", "is_last", "episode_ends")  # fmt: skip
+"""Columns that mark the last step of an episode, as D4RL, Gymnasium, Minari, and RLDS name them."""
+MIN_TRANSITIONS = 16
+"""Rows from which steps are compared. Chosen: fewer show no order."""
+NEARLY_ALL = 0.9
+"""Share of the rows that are their own successor from which the whole column is a copy. Chosen."""
+
+
+def _transitions(table: Table) -> Iterator[Found]:
+    """Yield the steps whose next observation is their own, where the row behind them goes on from another."""
+    for name, column in table.columns.items():
+        after = table.columns.get(f"next_{name}")
+        if not isinstance(column, np.ndarray) or not isinstance(after, np.ndarray) or column.shape != after.shape:
+            continue
+        if len(column) < MIN_TRANSITIONS:
+            continue
+        own = (column == after).reshape(len(column), -1).all(axis=1)
+        follows = (after[:-1] == column[1:]).reshape(len(column) - 1, -1).all(axis=1)
+        inside = ~_episode_ends(table, len(column))[:-1]
+        summary = f"next_{name} is the {name} of the same row"
+        wrong: Ints = np.flatnonzero(inside & own[:-1] & ~follows)
+        in_order = inside.any() and follows[inside].mean() > MAX_SHARE_OFF
+        if in_order or own.mean() >= NEARLY_ALL:
+            yield "next_observation_same", summary, wrong
+
+
+def _episode_ends(table: Table, rows: int) -> Bools:
+    ends = np.zeros(rows, np.bool_)
+    for name in _ENDS:
+        column = table.columns.get(name)
+        if isinstance(column, np.ndarray) and column.size == rows:
+            ends |= column.reshape(-1) != 0
+    return ends
+
+
+# Masks of a graph's nodes that divide them into splits.
+
+_TRAIN_MASK = "train_mask"
+_HELD_OUT_MASKS = ("val_mask", "valid_mask", "validation_mask", "test_mask")
+
+
+def _split_masks(table: Table) -> Iterator[Found]:
+    """Yield the nodes that a mask of training and one of evaluation both hold."""
+    train = table.columns.get(_TRAIN_MASK)
+    for name in _HELD_OUT_MASKS:
+        held = table.columns.get(name)
+        if not isinstance(train, np.ndarray) or not isinstance(held, np.ndarray) or train.shape != held.shape:
+            continue
+        both = ((train != 0) & (held != 0)).reshape(len(train), -1).any(axis=1)
+        summary = f"{int(both.sum())} of {int((held != 0).sum())} rows of {name} are in {_TRAIN_MASK} as well"
+        yield "split_leakage", summary, np.flatnonzero(both)
+
+
+# The answer of a problem, and the last result of its worked solution.
+
+_SOLUTIONS = ("solution", "rationale", "worked_solution")
+_RESULTS = (
+    re.compile(r"####\s*(\S[^\n]*?)\s*\Z"),
+    re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}(?!.*\\boxed)", re.S),
+)
+MIN_ANSWERS_OFF = 3
+"""Answers that are no slip of the pen. Chosen: collections hold a few."""
+
+
+def _answers(table: Table) -> Iterator[Found]:
+    """Yield the rows whose answer is another number than their solution ends with; rated rows have the model's own."""
+    if "reward" in table.columns:
+        return
+    solutions = next((table.columns[name] for name in _SOLUTIONS if name in table.columns), None)
+    answers = next((table.columns[name] for name in ("answer", *REFERENCES) if name in table.columns), None)
+    if not isinstance(solutions, list) or not isinstance(answers, list):
+        return
+    pairs = [
+        (place, given, result)
+        for place, (solution, answer) in enumerate(zip(solutions, answers, strict=False))
+        if (result := _number(_result(solution))) is not None and (given := _number(answer)) is not None
+    ]
+    off = [place for place, given, result in pairs if given != result]
+    if MIN_ANSWERS_OFF <= len(off) <= MAX_SHARE_OFF * len(pairs):
+        yield "answer_contradicts_solution", f"of {len(pairs)} answers that their solution states", np.array(off)
+
+
+def _result(solution: object) -> str:
+    found = (form.search(solution) for form in _RESULTS) if isinstance(solution, str) else ()
+    return next((match[1] for match in found if match), "")
+
+
+def _number(value: object) -> float | None:
+    """Return an answer as a number; None if it is none."""
+    text = str(value).strip().strip("$").replace(",", "").removesuffix(".")
+    try:
+        return float(text)
+    except ValueError:
+        return None
