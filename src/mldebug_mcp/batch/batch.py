@@ -22,6 +22,7 @@ from mldebug_mcp.batch.columns import (
     Masks,
     Scaling,
     Table,
+    channel_axis,
     depth,
     read_scaling,
     row_count,
@@ -361,12 +362,12 @@ def is_filled(column: Column) -> Bools:
 
 
 def _is_given(value: object) -> bool:
-    return bool(value) and value == value  # NaN, as pandas writes a missing text, is no value
+    return bool(value) and not (isinstance(value, float) and math.isnan(value))
 
 
 def targets_of(cells: Mapping[str, Column]) -> dict[str, Bools]:
     """Return the targets of a table that are 0 and 1 alone, by their names or as the last column: where they are 1."""
-    last = next(reversed(cells), "")
+    last = next(reversed(list(cells)), "")
     found = {name: _numbers(column) for name, column in cells.items() if name == last or name in CLASS_NAMES}
     return {
         name: values == 1
@@ -544,6 +545,56 @@ def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
     return float(found.mean())
 
 
+@dataclass(slots=True)
+class ImageStats:
+    """Sums over the images of a column, and over the differences of the first and the last channel of each."""
+
+    images: int = 0
+    means: Floats = field(default_factory=lambda: np.zeros(3))
+    squares: float = 0.0
+    difference: float = 0.0
+    difference_squares: float = 0.0
+
+    @classmethod
+    def of(cls, images: Floats) -> ImageStats | None:
+        """Return the sums of images or latents; None where channels are not clear or a number is not finite."""
+        axis = channel_axis(images)
+        if axis is None or not bool(np.isfinite(images).all()):
+            return None
+        pixels = tuple(at for at in range(1, images.ndim) if at != axis)
+        means = images.mean(axis=pixels)
+        apart = means[:, 0] - means[:, -1]
+        squares = float(np.square(images).mean(axis=tuple(range(1, images.ndim))).sum())
+        return cls(len(images), means.sum(axis=0), squares, float(apart.sum()), float(np.square(apart).sum()))
+
+    def merge(self, later: ImageStats) -> None:
+        """Add the sums of further images."""
+        if not self.images:
+            self.means = np.zeros_like(later.means)
+        if self.means.shape == later.means.shape:
+            self.images += later.images
+            self.means = self.means + later.means
+            self.squares += later.squares
+            self.difference += later.difference
+            self.difference_squares += later.difference_squares
+
+    @property
+    def channels(self) -> Floats:
+        """The mean of each channel."""
+        return self.means / self.images
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of all numbers."""
+        return math.sqrt(max(0.0, self.squares / self.images - float(self.channels.mean()) ** 2))
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean difference of the first and the last channel."""
+        mean = self.difference / self.images
+        return math.sqrt(max(0.0, self.difference_squares / self.images - mean**2) / self.images)
+
+
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """What rows share. Pairs are row numbers: a row, and the earlier or other one.
@@ -558,6 +609,7 @@ class Overlap:
         against_exact, against_near: Pairs of a row of the data set and one of the other.
         against_passages, against_shared: Passages of the other data set, and how many of them are here.
         files: Files of a folder that hold the same rows as an earlier one, each with that one.
+        images: Sums over the images of a column in a file, by the names of both; the other data set's have its path.
     """
 
     exact: Ints
@@ -573,6 +625,7 @@ class Overlap:
     against_passages: int = 0
     against_shared: int = 0
     files: tuple[tuple[str, str], ...] = ()
+    images: Mapping[tuple[str, str], ImageStats] = field(default_factory=dict)
 
 
 # The model's `config.json`: the few numbers that a batch has to fit.

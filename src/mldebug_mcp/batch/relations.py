@@ -150,10 +150,8 @@ def _split_masks(table: Table) -> Iterator[Found]:
 # The answer of a problem, and the last result of its worked solution.
 
 _SOLUTIONS = ("solution", "rationale", "worked_solution")
-_RESULTS = (
-    re.compile(r"####\s*(\S[^\n]*?)\s*\Z"),
-    re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}(?!.*\\boxed)", re.S),
-)
+_RESULT_MARKS = (("####", "\n"), ("\\boxed{", "}"))
+"""What stands before and behind the result: in GSM8K, and in LaTeX."""
 MIN_ANSWERS_OFF = 3
 """Answers that are no slip of the pen. Chosen: collections hold a few."""
 
@@ -177,8 +175,12 @@ def _answers(table: Table) -> Iterator[Found]:
 
 
 def _result(solution: object) -> str:
-    found = (form.search(solution) for form in _RESULTS) if isinstance(solution, str) else ()
-    return next((match[1] for match in found if match), "")
+    """Return what stands behind the last mark of a result."""
+    for mark, end in _RESULT_MARKS:
+        _, found, behind = solution.rpartition(mark) if isinstance(solution, str) else ("", "", "")
+        if found:
+            return behind.partition(end)[0]
+    return ""
 
 
 def _number(value: object) -> float | None:

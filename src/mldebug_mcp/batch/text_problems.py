@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from mldebug_mcp.batch.batch import Problem
-from mldebug_mcp.batch.columns import ASKED_AND_SAID, CONTRASTED, Table
+from mldebug_mcp.batch.columns import ASKED_AND_SAID, CONTRASTED, Table, find, ragged_or_none
 from mldebug_mcp.batch.conversations import CHATS, STEPS, NotAConversationError, messages_of, step_marks
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
 from mldebug_mcp.batch.tokenizer import Tokenizer
@@ -169,7 +169,10 @@ _TextProblem = tuple[str, str, list[int]]
 def written_problems(table: Table, tokenizer: Tokenizer | None, first: int) -> Iterator[Problem]:
     """Yield what the text of a table shows, whose first row has the number `first`, and what of it is lost."""
     for check, summary, places in chain(
-        _text_problems(table), _chat_problems(table, tokenizer), _lost_text(table, tokenizer)
+        _text_problems(table),
+        _chat_problems(table, tokenizer),
+        _lost_text(table, tokenizer),
+        _other_ids(table, tokenizer),
     ):
         if places:
             yield Problem.at(check, summary, places, table, first)
@@ -528,6 +531,47 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
             yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places
     same = [place for place, anchor, positive in texts if anchor == positive and anchor]
     yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
+
+
+# Token ids next to the text that they were made of.
+
+
+TEXT_OF_IDS = "text"
+MIN_ROWS_OF_OTHER_IDS = 3
+"""Rows whose ids are of another text. Chosen: one or two may be damaged."""
+COMPARED_TOKENS = 32
+"""Tokens at the beginning of a row that are compared. Chosen: a sentence."""
+MIN_SHARE_OF_SAME_TOKENS = 0.5
+"""Share of them that a row's own text gives again. Chosen: a cleaned or cut text keeps most of its words."""
+
+
+def _other_ids(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield the rows from whose text this tokenizer makes other ids, where it makes those of most rows."""
+    name, texts = find(table.columns, "", "ids"), table.columns.get(TEXT_OF_IDS)
+    ids = None if name is None else ragged_or_none(table.columns[name])
+    if tokenizer is None or ids is None or not isinstance(texts, list) or len(texts) != ids.rows:
+        return
+    every = range(0, ids.rows, max(1, -(-ids.rows // MAX_COMPARED)))
+    places = [place for place in every if isinstance(texts[place], str) and texts[place]]
+    other = [place for place in places if not _are_ids_of(str(texts[place]), ids.row(place).tolist(), tokenizer)]
+    if MIN_ROWS_OF_OTHER_IDS <= len(other) <= MIN_SHARE_OF_CONVERSATIONS * len(places):
+        summary = f"this tokenizer makes other ids from the text of {len(other)} of {len(places)} rows compared"
+        yield "tokenizer_mismatch", summary, other
+
+
+def _are_ids_of(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Return whether most ids at the beginning of a row are those of a text, or make it again."""
+    mine = [number for number in ids if number not in tokenizer.special_ids][:COMPARED_TOKENS]
+    wanted = tokenizer.encode(text[: len(mine) * MAX_CHARACTERS_OF_TOKEN], special=False)
+    same = sum((Counter(mine) & Counter(wanted[: len(mine)])).values())
+    if same >= MIN_SHARE_OF_SAME_TOKENS * len(mine):
+        return True
+    written = "".join(tokenizer.text(mine).split()).casefold()
+    return "".join(text.split()).casefold().startswith(written)
+
+
+MAX_CHARACTERS_OF_TOKEN = 32
+"""Characters of a token. Chosen: longer ones are rare."""
 
 
 # What of the text as it was written does not reach the model: parts of messages, a first indent, characters.

@@ -16,6 +16,7 @@ from mldebug_mcp.batch.batch import (
     MAX_PROBLEM_ROWS,
     Boxes,
     CellCounts,
+    ImageStats,
     LengthCounts,
     Overlap,
     Totals,
@@ -704,6 +705,8 @@ class Fingerprints:
         self.letters, self.passages = Thinned(MAX_ROW_KEYS), Thinned(MAX_PASSAGES)
         self.files: dict[str, tuple[int, int]] = {}
         """Rows of each file of a folder, and the sum of their keys."""
+        self.images: dict[tuple[str, str], ImageStats] = {}
+        """By the column and the file."""
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a piece."""
@@ -712,6 +715,9 @@ class Fingerprints:
         self.keys.add(keys.view(np.uint64), numbers)
         if batch.shard:
             self._add_file(batch.shard, len(keys), int(keys.view(np.uint64).sum(dtype=np.uint64)))
+        for name, array in batch.floats.items():
+            if len(array) == batch.rows and (stats := ImageStats.of(array)) is not None:
+                self.images.setdefault((name, batch.shard), ImageStats()).merge(stats)
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is None:
             return
@@ -735,11 +741,19 @@ class Fingerprints:
         pairs = [(name, known.setdefault(rows, name)) for name, rows in self.files.items() if rows[0]]
         return tuple((name, first) for name, first in pairs if name != first)
 
+    def _images_of_both(self, other: Fingerprints, path: str) -> dict[tuple[str, str], ImageStats]:
+        found = dict(self.images)
+        for (name, _), stats in other.images.items():
+            found.setdefault((name, path), ImageStats()).merge(stats)
+        return found
+
     def merge(self, later: Fingerprints) -> None:
         """Take the rows that were seen further on in the file."""
         self.rows += later.rows
         for name, (rows, total) in later.files.items():
             self._add_file(name, rows, total)
+        for part, stats in later.images.items():
+            self.images.setdefault(part, ImageStats()).merge(stats)
         self.keys.merge(later.keys)
         self.letters.merge(later.letters)
         self.anchors.merge(later.anchors)
@@ -762,7 +776,10 @@ class Fingerprints:
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         passages, repeated, example = repeated_passages(self.passages, exact[:, 0])
         files = self.copied_files()
-        within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example, files=files)
+        within = Overlap(
+            exact, near, self.rows, passages=passages, repeated=repeated, example=example, files=files,
+            images=self.images,
+        )  # fmt: skip
         if other is None:
             return within
         checkpoint(f"comparing with {other.rows:,} other rows")
@@ -774,7 +791,7 @@ class Fingerprints:
         theirs, shared = shared_passages(self.passages, other.passages)
         return replace(
             within, against=path, against_rows=other.rows, against_exact=same, against_near=around,
-            against_passages=theirs, against_shared=shared,
+            against_passages=theirs, against_shared=shared, images=self._images_of_both(other, path),
         )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.batch.batch import Batch, CellCounts
+from mldebug_mcp.batch.batch import Batch, CellCounts, ImageStats
 from mldebug_mcp.batch.columns import (
     CLASS_NAMES,
+    COLOUR_CHANNELS,
     FLOAT_INPUTS,
     MAX_SHARE_OUTSIDE,
     SCALED_INSIDE,
@@ -26,6 +27,7 @@ from mldebug_mcp.batch.columns import (
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
@@ -279,6 +281,102 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
         return f"{description}, but deviates by {within:.2g} at most within any image", "warning"
     if low >= 0 and high <= 1 and high > 0.5:
         return f"{description}: pixels between 0 and 1, not normalised by mean and deviation", "info"
+    return None
+
+
+# Images, or latents of them, of which some are on another scale or have their channels in another order.
+
+
+MIN_TIMES_SPREAD = 2.5
+"""Times by which deviations of the two kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and
+more."""
+MIN_ROWS_OF_KIND = 3
+"""Rows of the rarer kind. Chosen: one or two may be damaged."""
+MIN_ROWS_OF_SCALES = 16
+"""Rows from which two kinds are told from a wide spread. Chosen: of fewer, gaps are large by chance."""
+MIN_IMAGES_OF_PART = 16
+"""Images of a file or a split from which its mean tells its kind. Chosen: fewer are of one scene."""
+MAX_SHARE_OF_DISTANCE = 0.25
+"""Distance of the means of channels in opposite order, as a share of that in the same order. Chosen by hand."""
+MIN_ERRORS_APART = 6
+"""Standard errors by which the first channel is off the last, in both. Chosen: no chance among many files."""
+
+
+@batch_check(
+    severity="warning",
+    why="The network sees the same content as two different inputs: statistics of its layers fit neither.",
+    fix="Give all images to one processor, and all latents the VAE's scaling_factor; OpenCV reads BGR, others RGB.",
+    quotes=("slavv_finetune_preprocessing", "karpathy_recipe_visualize_before_net"),
+    whole=True,
+)
+def parts_prepared_apart(batch: Batch) -> Evidence | None:
+    """Images of a file or of the evaluation split are on another scale, or have their channels in the opposite order.
+
+    Not this when: a part holds few images; their first and last channel have nearly the same mean.
+    """
+    summaries = []
+    images = {} if batch.overlap is None else batch.overlap.images
+    for name in dict.fromkeys(column for column, _ in images):
+        parts = [
+            (part or "these data", stats)
+            for (column, part), stats in images.items()
+            if column == name and stats.images >= MIN_IMAGES_OF_PART and stats.deviation
+        ]
+        for part, stats in parts[1:]:
+            if differs := _prepared_apart(parts[0][1], stats):
+                summaries.append(f"{name} of {part} {differs} of {parts[0][0]}")
+    return batch_evidence("; ".join(summaries[:MAX_SHOWN_COLUMNS])) if summaries else None
+
+
+def _prepared_apart(stats: ImageStats, other: ImageStats) -> str:
+    """Return how the images of another part differ from those of the first one, in words; empty if they do not."""
+    here, there = stats.channels, other.channels
+    if here.shape != there.shape:
+        return ""
+    times = max(stats.deviation, other.deviation) / min(stats.deviation, other.deviation)
+    if times >= MIN_TIMES_SPREAD:
+        return f"deviate by {other.deviation:.3g}, against {stats.deviation:.3g}"
+    direct, turned = np.linalg.norm(here - there), np.linalg.norm(here - there[::-1])
+    apart = [abs(part.difference) / part.images >= MIN_ERRORS_APART * part.error for part in (stats, other)]
+    if len(here) == COLOUR_CHANNELS and all(apart) and turned <= MAX_SHARE_OF_DISTANCE * direct:
+        means = ", ".join(f"{mean:.3g}" for mean in there)
+        return f"have the channel means {means}, in the opposite order of those"
+    return ""
+
+
+@batch_check(
+    severity="warning",
+    why="The loss is that of the larger rows alone, and the network learns to tell the two kinds apart.",
+    fix="Multiply each latent once by the VAE's scaling_factor, where it is encoded; give all images to one processor.",
+    quotes=("slavv_finetune_preprocessing",),
+)
+def rows_on_two_scales(batch: Batch) -> Evidence | None:
+    """The deviations within images or latents fall in two groups, 2.5 times or more apart, and nothing lies between.
+
+    Not this when: deviations vary widely in either group; a group has fewer than three rows; images of bytes stand
+    among scaled ones (`input_not_normalized`).
+    """
+    for name, array in batch.floats.items():
+        image_like = array.ndim in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
+        if not image_like or len(array) != batch.rows or len(array) < MIN_ROWS_OF_SCALES:
+            continue
+        if name in FLOAT_INPUTS and len(_left_as_bytes(array)):
+            continue
+        with np.errstate(invalid="ignore"):
+            spread = array.reshape(len(array), -1).std(axis=1)
+        places = np.flatnonzero(np.isfinite(spread) & (spread > MIN_SPREAD_OF_IMAGE))
+        places = places[np.argsort(spread[places])]
+        logs = np.log(spread[places])
+        if len(logs) < MIN_ROWS_OF_SCALES:
+            continue
+        cut = int(np.argmax(np.diff(logs))) + 1
+        gap, width = logs[cut] - logs[cut - 1], max(np.ptp(logs[:cut]), np.ptp(logs[cut:]))
+        groups = sorted((places[:cut], places[cut:]), key=len)
+        if gap < math.log(MIN_TIMES_SPREAD) or width > gap or len(groups[0]) < MIN_ROWS_OF_KIND:
+            continue
+        rare, common = (median(spread[group]) for group in groups)
+        summary = f"{name} deviate by {rare:.3g} in {{rows}}, and by {common:.3g} in the others"
+        return in_rows(batch, batch.numbers[np.sort(groups[0])], summary)
     return None
 
 

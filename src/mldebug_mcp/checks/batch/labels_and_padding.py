@@ -438,7 +438,8 @@ def _moved_labels(classes: Mapping[str, Counter[int]]) -> Iterator[str]:
     if moved and usual == set(range(len(usual))):
         names = ", ".join(quoted(shorten(name, 60)) for name in moved[:MAX_PARTS_NAMED])
         yield (
-            f"labels run from 1 to {len(usual)} in {names} ({len(moved)} of {counted(len(parts), 'part')}), and from 0 to {len(usual) - 1} in the others"
+            f"labels run from 1 to {len(usual)} in {names} ({len(moved)} of {counted(len(parts), 'part')}), "
+            f"and from 0 to {len(usual) - 1} in the others"
         )
 
 

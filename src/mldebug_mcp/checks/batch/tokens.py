@@ -324,7 +324,7 @@ is 1."""
     quotes=("hfcourse_decode_inputs",),
 )
 def tokenizer_mismatch(batch: Batch) -> Evidence | None:
-    """The ids decode to a text from which this tokenizer makes other ids.
+    """The ids decode to a text from which this tokenizer makes other ids, or some rows have other ids than their text.
 
     Not this when: the tokenizer does not give the same ids for a text that it wrote; words are hidden at random; words
     are split at random on purpose (subword regularisation); a model sampled the ids, as completions with advantages.
@@ -334,6 +334,8 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
     tokenizer = batch.tokenizer
     if tokenizer is None:
         return None
+    if problems := problems_of(batch, "tokenizer_mismatch"):
+        return batch_evidence(problems[0].summary, rows_of(problems))
     written = any(name.startswith("advantage") or "logp" in name for name in batch.columns)
     hidden = [
         side
