@@ -428,15 +428,17 @@ class LengthCounts:
 WHITE = 255
 """What stands for the class in masks that are stored as black and white images. Source: the largest byte."""
 MAX_PARTS = 1000
-"""Parts of the data, and classes of one, that are told apart. Chosen: more are no shards or sources."""
+"""Parts of the data whose classes are counted. Chosen: more are no shards or sources."""
+MAX_PART_NAME = 60
+"""Characters of a part's name that are shown. Chosen: half a line of a terminal."""
 
 
 @dataclass(slots=True)
 class PartCounts:
     """The classes of each part of the data, by the file or the source that rows are from.
 
-    `masks` counts by column the images whose pixels are 0 and 1, and 0 and 255, and all others that are not blank, each
-    with the file of the first of them.
+    `masks` counts, by column, images of three kinds that are not blank: of 0 and 1, of 0 and 255, and all others. Next
+    to the counts stands the file of the first image of each kind.
     """
 
     classes: dict[str, Counter[int]] = field(default_factory=dict)

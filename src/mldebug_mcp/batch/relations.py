@@ -98,7 +98,7 @@ _ENDS = ("terminals", "terminal", "timeouts", "timeout", "dones", "done", "termi
 """Columns that mark the last step of an episode, as D4RL, Gymnasium, Minari, and RLDS name them."""
 MIN_TRANSITIONS = 16
 """Rows from which steps are compared. Chosen: fewer show no order."""
-NEARLY_ALL = 0.9
+MIN_SHARE_COPIED = 0.9
 """Share of the rows that are their own successor from which the whole column is a copy. Chosen."""
 
 
@@ -116,7 +116,7 @@ def _transitions(table: Table) -> Iterator[Found]:
         summary = f"next_{name} is the {name} of the same row"
         wrong: Ints = np.flatnonzero(inside & own[:-1] & ~follows)
         in_order = inside.any() and follows[inside].mean() > MAX_SHARE_OFF
-        if in_order or own.mean() >= NEARLY_ALL:
+        if in_order or own.mean() >= MIN_SHARE_COPIED:
             yield "next_observation_same", summary, wrong
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import (
+    MAX_PART_NAME,
     MAX_PROBLEM_ROWS,
     Boxes,
     CellCounts,
@@ -448,7 +449,7 @@ MAX_CHANCE_OF_SOURCE = 1e-3
 
 
 def _only_source(batch: Batch, rows: Ints) -> str:
-    """Return in words of which source all of these rows are, where that is no chance and rows have several."""
+    """Return in words the source that all of these rows are from, where rows have several and chance is ruled out."""
     name, sources = batch.sources
     found = {sources[place] for place in np.flatnonzero(np.isin(batch.numbers, rows)).tolist()} if sources else set()
     if len(found) != 1:
@@ -457,7 +458,7 @@ def _only_source(batch: Batch, rows: Ints) -> str:
     count = sources.count(source)
     if (count / len(sources)) ** len(rows) > MAX_CHANCE_OF_SOURCE:
         return ""
-    return f"; all of them have {name} {quoted(shorten(source, 60))}, which {count} rows have"
+    return f"; all of them have {name} {quoted(shorten(source, MAX_PART_NAME))}, which {count} rows have"
 
 
 class PassOver(Protocol):
@@ -733,7 +734,7 @@ class Fingerprints:
 
     def _add_file(self, name: str, rows: int, total: int) -> None:
         known = self.files.get(name, (0, 0))
-        self.files[name] = (known[0] + rows, (known[1] + total) % 2**64)
+        self.files[name] = (known[0] + rows, known[1] + total)
 
     def copied_files(self) -> tuple[tuple[str, str], ...]:
         """Return the files that hold the same rows as an earlier one, in any order, each with that one."""

@@ -293,11 +293,11 @@ more."""
 MIN_ROWS_OF_KIND = 3
 """Rows of the rarer kind. Chosen: one or two may be damaged."""
 MIN_ROWS_OF_SCALES = 16
-"""Rows from which two kinds are told from a wide spread. Chosen: of fewer, gaps are large by chance."""
+"""Rows from which two kinds differ from a wide spread. Chosen: of fewer, gaps are large by chance."""
 MIN_IMAGES_OF_PART = 16
 """Images of a file or a split from which its mean tells its kind. Chosen: fewer are of one scene."""
 MAX_SHARE_OF_DISTANCE = 0.25
-"""Distance of the means of channels in opposite order, as a share of that in the same order. Chosen by hand."""
+"""Distance of the means of channels in opposite order, as a share of that in the same one. Chosen: real sets differ."""
 MIN_ERRORS_APART = 6
 """Standard errors by which the first channel is off the last, in both. Chosen: no chance among many files."""
 
@@ -462,6 +462,8 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
 CONSTANT_COLUMN_LEAST_ROWS = 50
 """Rows from which a constant value is reported. Chosen: in so many it is not an accident."""
+MAX_NAME_SHOWN = 30
+"""Characters of a column's name that are shown. Chosen: a line holds several."""
 MAX_SHOWN_COLUMNS = 4
 """Columns that a sentence names. Chosen: a line holds as many."""
 
@@ -487,7 +489,7 @@ def constant_column(batch: Batch) -> Evidence | None:
     if not found or len(found) == len(counts):
         return None
     listed = ", ".join(
-        f"{shorten(name, 30)} ({quoted(cell_counts.value)})"
+        f"{shorten(name, MAX_NAME_SHOWN)} ({quoted(cell_counts.value)})"
         for name, cell_counts in list(found.items())[:MAX_SHOWN_COLUMNS]
     )
     measured = any(cell_counts.numeric and "." in cell_counts.value for cell_counts in found.values())
@@ -518,7 +520,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
     }
     alike: dict[int, list[str]] = defaultdict(list)
     for name, cell_counts in varying.items():
-        alike[cell_counts.sum].append(shorten(name, 30))
+        alike[cell_counts.sum].append(shorten(name, MAX_NAME_SHOWN))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
     same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
     filled = _rescaled_targets(batch) + _filled_with_target(varying)
@@ -545,12 +547,14 @@ def _filled_with_target(counts: Mapping[str, CellCounts]) -> list[str]:
             if name == target or filled != cell_counts.filled_with.get(target) or cell_counts.sum == ones.sum:
                 continue
             if filled == positives:
-                found.append(f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1")
+                found.append(
+                    f"{shorten(name, MAX_NAME_SHOWN)} is neither empty nor 0 exactly where {shorten(target, MAX_NAME_SHOWN)} is 1"
+                )
             elif filled >= max(MIN_ROWS_FILLED, MIN_SHARE_FILLED * positives) and (
                 positives <= MAX_SHARE_OF_CLASS * ones.rows
             ):
                 found.append(
-                    f"{shorten(name, 30)} is empty or 0 wherever {shorten(target, 30)} is 0, "
+                    f"{shorten(name, MAX_NAME_SHOWN)} is empty or 0 wherever {shorten(target, MAX_NAME_SHOWN)} is 0, "
                     f"and filled in {filled:,} of {positives:,} rows where it is 1"
                 )
     return found
@@ -657,8 +661,8 @@ def time_out_of_order(batch: Batch) -> Evidence | None:
         count = len(starts) + 1
         if key and len(touched) > (1 - MIN_SHARE_IN_ORDER) * count:
             continue
-        where = f" within {len(touched)} of {count} series of {shorten(key, 30)}" if key else ""
-        summary = f"{shorten(name, 30)} goes back at {{rows}}{where}"
+        where = f" within {len(touched)} of {count} series of {shorten(key, MAX_NAME_SHOWN)}" if key else ""
+        summary = f"{shorten(name, MAX_NAME_SHOWN)} goes back at {{rows}}{where}"
         return in_rows(batch, batch.numbers[back], summary, severity=None if key else "info")
     return None
 

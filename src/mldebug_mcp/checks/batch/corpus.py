@@ -499,7 +499,7 @@ def corpus_sorted(batch: Batch) -> Evidence | None:
     found = order_by_length(corpus)
     if found:
         of_batch = any(side.padded and bool((side.ids.lengths > side.lengths).any()) for side in batch.sides)
-        why = "; they are padded rows, as of a batch that is grouped by length" if of_batch else ""
+        why = "; their rows are padded, as where a loader groups rows by length" if of_batch else ""
         summary = f"the documents are sorted by length, {found}{why}"
         return batch_evidence(summary, severity="info" if of_batch else None)
     between, within = corpus.composition.distances()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from mldebug_mcp.batch.batch import WHITE, Batch, PartCounts
+from mldebug_mcp.batch.batch import MAX_PART_NAME, WHITE, Batch, PartCounts
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of, shifted_rows
@@ -436,7 +436,7 @@ def _moved_labels(classes: Mapping[str, Counter[int]]) -> Iterator[str]:
     usual = set().union(*(parts[name] for name in least))
     moved = [name for name, found in parts.items() if len(found) > 1 and found == {label + 1 for label in usual}]
     if moved and usual == set(range(len(usual))):
-        names = ", ".join(quoted(shorten(name, 60)) for name in moved[:MAX_PARTS_NAMED])
+        names = ", ".join(quoted(shorten(name, MAX_PART_NAME)) for name in moved[:MAX_PARTS_NAMED])
         yield (
             f"labels run from 1 to {len(usual)} in {names} ({len(moved)} of {counted(len(parts), 'part')}), "
             f"and from 0 to {len(usual) - 1} in the others"

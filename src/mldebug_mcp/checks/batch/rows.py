@@ -54,13 +54,14 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
     """
     if batch.overlap is None:
         return None
-    copies = list(batch.overlap.files) if batch.corpus is None else batch.corpus.copies()
+    same_tokens = [] if batch.corpus is None else batch.corpus.copies()
+    copies = same_tokens or list(batch.overlap.files)
     if not copies and (batch.purpose == "generation" or not len(batch.overlap.exact)):
         return None
     again = batch.overlap.exact
     example = f" (row {again[0, 0]} is row {again[0, 1]})" if len(again) else ""
     whole = ", ".join(f"{copy} is {original}" for copy, original in copies[:SHARDS_NAMED])
-    what = "files whose rows" if batch.corpus is None else "shards whose tokens"
+    what = "shards whose tokens" if same_tokens else "files whose rows"
     shards = f"; {what} are all those of another: {len(copies)} ({whole})" if copies else ""
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
     few = len(again) < 0.01 * batch.overlap.rows or batch.is_rated
@@ -161,12 +162,14 @@ MANY_SHARED = 0.1
     whole=True,
 )
 def split_leakage(batch: Batch) -> Evidence | None:
-    """Rows of the data set given with --against are also here, exactly or nearly.
+    """Rows of the data set given with --against are also here, exactly or nearly; or two masks of splits share rows.
 
     Not this when: rows share a system prompt or other boilerplate, but not four fifths of their text. Below one row
     in a hundred, all of them near, it is a warning; the share was chosen by hand. Of corpora, passages of 32 tokens are
     compared too, so that cuts at other places hide nothing.
     """
+    if masks := problems_of(batch, "split_leakage"):
+        return batch_evidence("; ".join(problem.summary for problem in masks), rows_of(masks))
     overlap = batch.overlap
     if overlap is None or overlap.against_exact is None or overlap.against_near is None:
         return None
