@@ -542,21 +542,17 @@ def _filled_with_target(counts: Mapping[str, CellCounts]) -> list[str]:
     found = []
     for target, ones in counts.items():
         positives = ones.filled_with.get(target, 0)
+        least = max(MIN_ROWS_FILLED, MIN_SHARE_FILLED * positives)
         for name, cell_counts in counts.items():
             filled = cell_counts.filled
             if name == target or filled != cell_counts.filled_with.get(target) or cell_counts.sum == ones.sum:
                 continue
+            column, wanted = (shorten(each, MAX_NAME_SHOWN) for each in (name, target))
             if filled == positives:
-                found.append(
-                    f"{shorten(name, MAX_NAME_SHOWN)} is neither empty nor 0 exactly where {shorten(target, MAX_NAME_SHOWN)} is 1"
-                )
-            elif filled >= max(MIN_ROWS_FILLED, MIN_SHARE_FILLED * positives) and (
-                positives <= MAX_SHARE_OF_CLASS * ones.rows
-            ):
-                found.append(
-                    f"{shorten(name, MAX_NAME_SHOWN)} is empty or 0 wherever {shorten(target, MAX_NAME_SHOWN)} is 0, "
-                    f"and filled in {filled:,} of {positives:,} rows where it is 1"
-                )
+                found.append(f"{column} is neither empty nor 0 exactly where {wanted} is 1")
+            elif filled >= least and positives <= MAX_SHARE_OF_CLASS * ones.rows:
+                rows = f"{filled:,} of {positives:,} rows where it is 1"
+                found.append(f"{column} is empty or 0 wherever {wanted} is 0, and filled in {rows}")
     return found
 
 
