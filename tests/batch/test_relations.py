@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from tests.batch.kit import Maker, graver
 
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
 
 Columns = Mapping[str, npt.NDArray[np.generic]]
@@ -143,6 +144,14 @@ def test_answers_that_a_model_gave_and_a_reward_rates_may_differ(tmp_path: Path)
     assert "answer_contradicts_solution" not in seen(lines(tmp_path / "rated.jsonl", rows))
 
 
+def test_lists_of_drawn_items_are_read_and_counts_of_reviews_are_none(tmp_path: Path) -> None:
+    columns = items(60)
+    rows = [{name: column[row].tolist() for name, column in columns.items()} for row in range(400)]
+    assert "(60 of 400)" in seen(lines(tmp_path / "triples.jsonl", rows))["positive_equals_negative"]
+    counts = {"pos_count": np.arange(60) % 5, "neg_count": np.arange(60) % 3, "y": np.arange(60) % 2}
+    assert "positive_equals_negative" not in seen(arrays(tmp_path / "counts.npz", counts))
+
+
 # Parts of the data.
 
 
@@ -225,6 +234,13 @@ def test_ranks_that_read_the_same_shard_are_seen_whatever_the_rows_are_for(tmp_p
             torch.save({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, tmp_path / name / f"rank{place}.pt")
     assert "(rank2.pt is rank0.pt)" in seen(tmp_path / "twice")["duplicate_rows"]
     assert "duplicate_rows" not in seen(tmp_path / "apart")
+
+
+def test_a_folder_of_weights_is_no_data_set(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"layer.weight": torch.zeros(8, 8), "layer.bias": torch.zeros(8)}, tmp_path / "model.pt")
+    with pytest.raises(InputError, match="may be weights"):
+        seen(tmp_path)
 
 
 def test_a_shard_without_ends_between_its_documents_is_seen(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Boxes:
             yield "boxes are read as centre and size, and fit the image only as corners", all_if(self._are_corners())
             yield "{} boxes have no width or height", flat
         elif self.form == "corners":
-            yield "{} boxes have no width or height between their corners", flat
+            yield f"{{}} boxes have no width or height between their corners{self._fit_as_coco(flat)}", flat
             are_shares = bool((values <= LARGEST_SHARE).all())
             yield "boxes are shares of the image, where corners in pixels are wanted", all_if(are_shares)
         else:
@@ -115,6 +115,14 @@ class Boxes:
                 all_if(are_corners),
             )
         yield "{} boxes reach beyond their image", outside & all_if(several or self.form == "coco")
+
+    def _fit_as_coco(self, which: Bools) -> str:
+        """Return in words whether boxes, whose corners are mostly exchanged, fit as left, top, width and height."""
+        first, second = self.values[which, :2], self.values[which, 2:]
+        slack = MAX_BOX_OVERHANG_SHARE * self.sizes[which]
+        fits = bool(((second > 0) & (first + second <= self.sizes[which] + slack)).all())
+        exchanged = len(second) and (second < first).any(axis=1).mean() > MIN_SHARE_CORNERS
+        return "; they fit their images as left, top, width and height" if fits and exchanged else ""
 
     def _edges(self) -> tuple[Floats, Floats]:
         """Return left and top, and right and bottom of each box, in its own unit."""

@@ -214,6 +214,13 @@ FLOAT_INPUTS = (
     "X_train", "input_values", "input_features", "audio", "waveform", *SCALED_INSIDE,
 )  # fmt: skip
 """Inputs that a network expects on the scale of 1. Embeddings, log-probabilities and rewards are on other scales."""
+
+
+def is_of_images(name: str) -> bool:
+    """Return whether a column holds inputs of a network or latents of them, by its name."""
+    return name in FLOAT_INPUTS or "latent" in name
+
+
 CONTRASTED = (
     ("anchor", "positive", "negative"),
     ("query", "positive", "negative"),
@@ -342,6 +349,14 @@ def is_text(columns: Mapping[str, Column]) -> bool:
         return False
     texts = {name for name, column in columns.items() if holds_text(column)}
     return has_known_texts(texts) or bool(running_texts(columns))
+
+
+def has_usual_columns(columns: Mapping[str, Column]) -> bool:
+    """Whether a column is called as token ids, inputs, classes or texts are."""
+    usual = {*CLASS_NAMES, *RAW}
+    return any(find(columns, side, "ids") for side in ("", *SIDES)) or any(
+        name in usual or is_of_images(name) for name in columns
+    )
 
 
 def has_known_texts(names: Set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -16,10 +17,11 @@ from mldebug_mcp.batch.columns import (
     class_labels,
     depth,
     find,
+    is_float,
     ragged_or_none,
     row_count,
 )
-from mldebug_mcp.batch.sequences import Bools, Ints
+from mldebug_mcp.batch.sequences import Bools, Ints, Ragged
 
 Found = tuple[str, str, Ints]
 """A check, what it reports, and the places of the rows in the table."""
@@ -68,27 +70,30 @@ def _long_targets(table: Table) -> Iterator[Found]:
 # Items that were drawn as negatives and are the positive one.
 
 _NEGATIVE = re.compile(r"neg(?:ative)?(?=_|s?$)")
+_OF_ITEMS = re.compile(r"item|ids?(?![a-z])")
+"""What a column of one drawn item for each row has in its name: other pairs of such columns may be counts."""
 
 
-def drawn_items(table: Table) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the positive item of each row and those that were drawn against it, shape (rows, drawn)."""
+def drawn_items(table: Table) -> Iterator[tuple[Ints, Ragged]]:
+    """Yield the positive item of each row, and those that were drawn against it."""
     for name, column in table.columns.items():
-        if not _NEGATIVE.search(name) or not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
+        if not _NEGATIVE.search(name) or is_float(column) or depth(column) > len(("rows", "drawn")):
             continue
-        stem = re.sub(r"e?s$", "", _NEGATIVE.sub(lambda word: word[0].replace("neg", "pos", 1), name))
-        stem = stem.replace("posative", "positive")
-        for other in (stem, f"{stem}s", f"{stem}es"):
-            positives = table.columns.get(other)
-            if positives is None or not len(column) or depth(column) > len(("rows", "drawn")):
-                continue
-            if (items := class_labels(positives, len(column))) is not None:
-                yield items, column.reshape(len(column), -1).astype(np.int64)
-                break
+        drawn = ragged_or_none(column)
+        if drawn is None or (depth(column) == 1 and not _OF_ITEMS.search(name)):
+            continue
+        stem = _NEGATIVE.sub(lambda word: {"neg": "pos", "negative": "positive"}[word[0]], name)
+        stem = re.sub(r"s$", "", stem)
+        positives = (table.columns[other] for other in (stem, f"{stem}s") if other in table.columns)
+        items = next((found for other in positives if (found := class_labels(other, drawn.rows)) is not None), None)
+        if items is not None:
+            yield items, drawn
 
 
 def _negatives(table: Table) -> Iterator[Found]:
     for items, drawn in drawn_items(table):
-        yield "positive_equals_negative", "", np.flatnonzero((drawn == items[:, np.newaxis]).any(axis=1))
+        same = np.flatnonzero(drawn.flat == np.repeat(items, drawn.lengths))
+        yield "positive_equals_negative", "", np.unique(drawn.row_of(same))
 
 
 # Transitions of episodes, for offline reinforcement learning.
@@ -152,6 +157,8 @@ def _split_masks(table: Table) -> Iterator[Found]:
 _SOLUTIONS = ("solution", "rationale", "worked_solution")
 _RESULT_MARKS = (("####", "\n"), ("\\boxed{", "}"))
 """What stands before and behind the result: in GSM8K, and in LaTeX."""
+MAX_ROUNDING = 0.01
+"""Share by which an answer with a fraction may be rounded. Chosen: two digits."""
 MIN_ANSWERS_OFF = 3
 """Answers that are no slip of the pen. Chosen: collections hold a few."""
 
@@ -169,9 +176,14 @@ def _answers(table: Table) -> Iterator[Found]:
         for place, (solution, answer) in enumerate(zip(solutions, answers, strict=False))
         if (result := _number(_result(solution))) is not None and (given := _number(answer)) is not None
     ]
-    off = [place for place, given, result in pairs if given != result]
+    off = [place for place, given, result in pairs if not _is_same(given, result)]
     if MIN_ANSWERS_OFF <= len(off) <= MAX_SHARE_OFF * len(pairs):
         yield "answer_contradicts_solution", f"of {len(pairs)} answers that their solution states", np.array(off)
+
+
+def _is_same(given: float, result: float) -> bool:
+    whole = given.is_integer() and result.is_integer()
+    return given == result or (not whole and math.isclose(given, result, rel_tol=MAX_ROUNDING))
 
 
 def _result(solution: object) -> str:

@@ -566,10 +566,13 @@ def _are_ids_of(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
     same = sum((Counter(mine) & Counter(wanted[: len(mine)])).values())
     if same >= MIN_SHARE_OF_SAME_TOKENS * len(mine):
         return True
-    written = "".join(tokenizer.text(mine).split()).casefold()
-    return "".join(text.split()).casefold().startswith(written)
+    here = "".join(text.split()).casefold()
+    there = "".join(tokenizer.text(ids[: MAX_COMPARED_TOKENS * COMPARED_TOKENS]).split()).casefold()
+    return here[:COMPARED_TOKENS] in there or there[:COMPARED_TOKENS] in here
 
 
+MAX_COMPARED_TOKENS = 32
+"""Times as many tokens in which the beginning of the text is sought, behind a template or an instruction. Chosen."""
 MAX_CHARACTERS_OF_TOKEN = 32
 """Characters of a token. Chosen: longer ones are rare."""
 

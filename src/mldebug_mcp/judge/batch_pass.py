@@ -25,7 +25,7 @@ from mldebug_mcp.batch.batch import (
     median_of,
     targets_of,
 )
-from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart
+from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart, is_of_images
 from mldebug_mcp.batch.corpus import DEFAULT_WINDOW_TOKENS, CorpusCounts, unpacked
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder, Words
@@ -397,7 +397,7 @@ class BatchPass:
         if batch.is_corpus:
             self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or DEFAULT_WINDOW_TOKENS)
             documents = unpacked(batch.sides[0], batch.document_lengths)
-            marks = batch.ends | (batch.tokenizer.special_ids if batch.tokenizer is not None else frozenset())
+            marks = separating(batch)
             self.corpus.add(documents, batch.stored, batch.shard, marks, windows=batch.windows)
             self.corpus.add_tail(batch.tail, batch.shard, batch.cut_off, marks)
         for check in symptoms("batch").values():
@@ -459,6 +459,15 @@ def _only_source(batch: Batch, rows: Ints) -> str:
     if (count / len(sources)) ** len(rows) > MAX_CHANCE_OF_SOURCE:
         return ""
     return f"; all of them have {name} {quoted(shorten(source, MAX_PART_NAME))}, which {count} rows have"
+
+
+def separating(batch: Batch) -> frozenset[int]:
+    """Return the tokens that may stand between documents: ends, and special tokens that are not made for other ends."""
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return batch.ends
+    others = {tokenizer.unknown, tokenizer.pad, tokenizer.mask}
+    return batch.ends | (tokenizer.special_ids - others)
 
 
 class PassOver(Protocol):
@@ -717,7 +726,9 @@ class Fingerprints:
         if batch.shard:
             self._add_file(batch.shard, len(keys), int(keys.view(np.uint64).sum(dtype=np.uint64)))
         for name, array in batch.floats.items():
-            if len(array) == batch.rows and (stats := ImageStats.of(array)) is not None:
+            if not is_of_images(name) or len(array) != batch.rows:
+                continue
+            if (stats := ImageStats.of(array)) is not None:
                 self.images.setdefault((name, batch.shard), ImageStats()).merge(stats)
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is None:

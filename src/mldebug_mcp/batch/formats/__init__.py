@@ -34,7 +34,7 @@ FORMATS: tuple[Format, ...] = (
     LITDATA, MDS, ARROW, PARQUET, NPZ, TORCH, SAFETENSORS, WEBDATASET, ARRAY_RECORD, TFRECORD, MEGATRON, DATATROVE, CSV,
     JSON_LINES, PRINTED, JSON, TOKENS, SHARDS,
     in_folder(JSON_LINES, (".jsonl", ".ndjson")), in_folder(CSV, (".csv", ".tsv")), in_folder(NPZ, (".npz",)),
-    in_folder(TORCH, (".pt", ".pth")),
+    in_folder(TORCH, (".pt", ".pth"), may_be_weights=True),
 )  # fmt: skip
 KNOWN_FORMATS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "

@@ -20,6 +20,7 @@ from mldebug_mcp.batch.columns import (
     Scaling,
     channel_axis,
     is_float,
+    is_of_images,
     origin,
     row_count,
     share_outside,
@@ -294,6 +295,9 @@ MIN_ROWS_OF_KIND = 3
 """Rows of the rarer kind. Chosen: one or two may be damaged."""
 MIN_ROWS_OF_SCALES = 16
 """Rows from which two kinds differ from a wide spread. Chosen: of fewer, gaps are large by chance."""
+MAX_SMOOTHNESS_APART = 0.25
+"""Difference of the correlations of neighbouring numbers in the two kinds. Chosen: between photographs and noise lies
+four times as much."""
 MIN_IMAGES_OF_PART = 16
 """Images of a file or a split from which its mean tells its kind. Chosen: fewer are of one scene."""
 MAX_SHARE_OF_DISTANCE = 0.25
@@ -353,11 +357,11 @@ def _prepared_apart(stats: ImageStats, other: ImageStats) -> str:
 def rows_on_two_scales(batch: Batch) -> Evidence | None:
     """The deviations within images or latents fall in two groups, 2.5 times or more apart, and nothing lies between.
 
-    Not this when: deviations vary widely in either group; a group has fewer than three rows; images of bytes stand
-    among scaled ones (`input_not_normalized`).
+    Not this when: deviations vary widely in either group; a group has fewer than three rows; one is smooth and the
+    other is noise, as images that show nothing are; images of bytes stand among scaled ones (`input_not_normalized`).
     """
     for name, array in batch.floats.items():
-        image_like = array.ndim in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
+        image_like = is_of_images(name) and array.ndim in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
         if not image_like or len(array) != batch.rows or len(array) < MIN_ROWS_OF_SCALES:
             continue
         if name in FLOAT_INPUTS and len(_left_as_bytes(array)):
@@ -374,10 +378,20 @@ def rows_on_two_scales(batch: Batch) -> Evidence | None:
         groups = sorted((places[:cut], places[cut:]), key=len)
         if gap < math.log(MIN_TIMES_SPREAD) or width > gap or len(groups[0]) < MIN_ROWS_OF_KIND:
             continue
+        low, high = (_smoothness(array[group]) for group in groups)
+        if abs(low - high) > MAX_SMOOTHNESS_APART:
+            continue
         rare, common = (median(spread[group]) for group in groups)
         summary = f"{name} deviate by {rare:.3g} in {{rows}}, and by {common:.3g} in the others"
         return in_rows(batch, batch.numbers[np.sort(groups[0])], summary)
     return None
+
+
+def _smoothness(images: Floats) -> float:
+    """Return the median correlation of neighbouring numbers within images, which no scale changes."""
+    centred = images - images.mean(axis=tuple(range(1, images.ndim)), keepdims=True)
+    flat = [part.reshape(len(images), -1) for part in (centred[..., 1:], centred[..., :-1], centred)]
+    return median((flat[0] * flat[1]).mean(axis=1) / np.square(flat[2]).mean(axis=1))
 
 
 # Images of one colour.

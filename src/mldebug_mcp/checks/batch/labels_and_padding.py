@@ -407,6 +407,8 @@ MIN_DOMINANT_CLASS_SHARE = 0.9
 
 MIN_LABELS_OF_PART = 30
 """Labels of a part. Chosen: fewer may lack a class by chance."""
+MIN_PARTS_AND_CLASSES = 3
+"""Parts that begin at 0, and their classes. Chosen: one part of two classes may lack the third."""
 MAX_PARTS_NAMED = 3
 """Parts that a sentence names. Chosen: a line holds as many."""
 MIN_MASKS_OF_KIND = 3
@@ -435,7 +437,8 @@ def _moved_labels(classes: Mapping[str, Counter[int]]) -> Iterator[str]:
     least = [name for name, found in parts.items() if 0 in found]
     usual = set().union(*(parts[name] for name in least))
     moved = [name for name, found in parts.items() if len(found) > 1 and found == {label + 1 for label in usual}]
-    if moved and usual == set(range(len(usual))):
+    # A third class may well be one that two parts of a few classes share.
+    if moved and usual == set(range(len(usual))) and len(least) + len(usual) > MIN_PARTS_AND_CLASSES:
         names = ", ".join(quoted(shorten(name, MAX_PART_NAME)) for name in moved[:MAX_PARTS_NAMED])
         yield (
             f"labels run from 1 to {len(usual)} in {names} ({len(moved)} of {counted(len(parts), 'part')}), "
