@@ -285,3 +285,23 @@ def test_a_batch_grouped_by_length_and_a_corpus_without_first_tokens_are_healthy
     found = {one.check: one.severity for one in inspect_batch(arrays(tmp_path / "batch.npz", batch)).findings}
     assert found.get("corpus_sorted", "info") == "info"
     assert "missing_bos" not in graver(found)
+
+
+def test_images_of_one_source_in_another_order_of_channels_are_seen(tmp_path: Path) -> None:
+    pictures, sources = photographs(120, 3), np.array(["web", "phone", "cam"] * 40)
+    columns = {"images": pictures, "labels": np.arange(120) % 4, "source": sources}
+    assert "parts_prepared_apart" not in seen(arrays(tmp_path / "same.npz", columns))
+    pictures[sources == "cam"] = pictures[sources == "cam"][:, ::-1]
+    assert seen(arrays(tmp_path / "turned.npz", columns))["parts_prepared_apart"].startswith("images of cam have the")
+
+
+def test_steps_written_as_lists_and_answers_within_records_are_compared(tmp_path: Path) -> None:
+    columns = episodes([3, 7])
+    rows = [{name: column[row].tolist() for name, column in columns.items()} for row in range(200)]
+    assert "(38 of 200)" in seen(lines(tmp_path / "steps.jsonl", rows))["next_observation_same"]
+    records = [
+        {"prompt": row["prompt"], "reward_model": {"style": "rule", "ground_truth": row["answer"]},
+         "extra_info": {"answer": row["solution"]}}
+        for row in problems(12)
+    ]  # fmt: skip
+    assert "(12 of 60)" in seen(lines(tmp_path / "verl.jsonl", records))["answer_contradicts_solution"]

@@ -471,12 +471,10 @@ class PartCounts:
             places.update(where | places)
 
     def _labels(self, batch: Batch) -> Iterator[tuple[str, Ints]]:
-        if batch.classes is None or batch.class_names:
-            return
-        names = np.array(batch.sources[1] or [batch.shard] * len(batch.classes))
-        if len(names) == len(batch.classes):
-            for name in np.unique(names).tolist():
-                yield name, batch.classes[(names == name) & (batch.classes >= 0)]
+        if batch.classes is not None and not batch.class_names and len(batch.classes) == batch.rows:
+            for name, places in batch.parts():
+                labels = batch.classes[places]
+                yield name, labels[labels >= 0]
 
     def _add_masks(self, name: str, masks: Ints, shard: str) -> None:
         counts, where = self.masks.setdefault(name, (Counter(), {}))
@@ -857,6 +855,16 @@ class Batch:
     def rows_are_for(self) -> Purpose:
         """The purpose that the rows have the form of: prompts with marked completions (kto) have that of answers."""
         return "sft" if self.purpose == "kto" else self.purpose
+
+    def parts(self) -> Iterator[tuple[str, Ints]]:
+        """Yield the sources of the rows, or the file where none or too many are named, with the places of its rows."""
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(self.sources[1]):
+            places.setdefault(name, []).append(place)
+        if not 0 < len(places) <= MAX_PARTS:
+            places = {self.shard: list(range(self.rows))}
+        for name, rows in places.items():
+            yield name, np.array(rows, np.int64)
 
     def side(self, name: str) -> Sequences | None:
         """Return the token rows of this name, or None."""

@@ -231,7 +231,7 @@ def _sources(table: Table, rows: int) -> tuple[str, tuple[str, ...]]:
     """Return the column that says where each row is from, and what it says; empty without any."""
     for name in SOURCE_NAMES:
         column = table.columns.get(name)
-        if isinstance(column, list) and len(column) == rows:
+        if isinstance(column, (list, np.ndarray)) and len(column) == rows and depth(column) == 1:
             return name, tuple(map(str, column))
     return "", ()
 

@@ -18,6 +18,7 @@ from mldebug_mcp.batch.columns import (
     depth,
     find,
     is_float,
+    numbers,
     ragged_or_none,
     row_count,
 )
@@ -111,13 +112,14 @@ def _transitions(table: Table) -> Iterator[Found]:
     """Yield the steps whose next observation is their own, where the row behind them goes on from another."""
     for name, column in table.columns.items():
         after = table.columns.get(f"next_{name}")
-        if not isinstance(column, np.ndarray) or not isinstance(after, np.ndarray) or column.shape != after.shape:
+        if after is None or row_count(column) < MIN_TRANSITIONS:
             continue
-        if len(column) < MIN_TRANSITIONS:
+        now, then = numbers(column), numbers(after)
+        if now is None or then is None or now.shape != then.shape or len(now) != row_count(column):
             continue
-        own = (column == after).reshape(len(column), -1).all(axis=1)
-        follows = (after[:-1] == column[1:]).reshape(len(column) - 1, -1).all(axis=1)
-        inside = ~_episode_ends(table, len(column))[:-1]
+        own = (now == then).reshape(len(now), -1).all(axis=1)
+        follows = (then[:-1] == now[1:]).reshape(len(now) - 1, -1).all(axis=1)
+        inside = ~_episode_ends(table, len(now))[:-1]
         summary = f"next_{name} is the {name} of the same row"
         wrong: Ints = np.flatnonzero(inside & own[:-1] & ~follows)
         in_order = inside.any() and follows[inside].mean() > MAX_SHARE_OFF
@@ -129,8 +131,8 @@ def _episode_ends(table: Table, rows: int) -> Bools:
     ends = np.zeros(rows, np.bool_)
     for name in _ENDS:
         column = table.columns.get(name)
-        if isinstance(column, np.ndarray) and column.size == rows:
-            ends |= column.reshape(-1) != 0
+        if column is not None and (marks := class_labels(column, rows)) is not None:
+            ends |= marks != 0
     return ends
 
 
@@ -154,7 +156,9 @@ def _split_masks(table: Table) -> Iterator[Found]:
 
 # The answer of a problem, and the last result of its worked solution.
 
-_SOLUTIONS = ("solution", "rationale", "worked_solution")
+_SOLUTIONS = ("solution", "rationale", "worked_solution", "extra_info.answer")
+_ANSWERS = ("answer", *REFERENCES, "reward_model.ground_truth")
+"""Columns of worked solutions, and of the answers alone; the last of each as verl writes them."""
 _RESULT_MARKS = (("####", "\n"), ("\\boxed{", "}"))
 """What stands before and behind the result: in GSM8K, and in LaTeX."""
 MAX_ROUNDING = 0.01
@@ -168,7 +172,7 @@ def _answers(table: Table) -> Iterator[Found]:
     if "reward" in table.columns:
         return
     solutions = next((table.columns[name] for name in _SOLUTIONS if name in table.columns), None)
-    answers = next((table.columns[name] for name in ("answer", *REFERENCES) if name in table.columns), None)
+    answers = next((table.columns[name] for name in _ANSWERS if name in table.columns), None)
     if not isinstance(solutions, list) or not isinstance(answers, list):
         return
     pairs = [

@@ -536,7 +536,8 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
 # Token ids next to the text that they were made of.
 
 
-TEXT_OF_IDS = "text"
+TEXT_OF_IDS = ("text", "content", "document")
+"""Columns of the text that ids were made of."""
 MIN_ROWS_OF_OTHER_IDS = 3
 """Rows whose ids are of another text. Chosen: one or two may be damaged."""
 COMPARED_TOKENS = 32
@@ -547,7 +548,8 @@ MIN_SHARE_OF_SAME_TOKENS = 0.5
 
 def _other_ids(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
     """Yield the rows from whose text this tokenizer makes other ids, where it makes those of most rows."""
-    name, texts = find(table.columns, "", "ids"), table.columns.get(TEXT_OF_IDS)
+    name = find(table.columns, "", "ids")
+    texts = next((table.columns[column] for column in TEXT_OF_IDS if column in table.columns), None)
     ids = None if name is None else ragged_or_none(table.columns[name])
     if tokenizer is None or ids is None or not isinstance(texts, list) or len(texts) != ids.rows:
         return

@@ -728,8 +728,9 @@ class Fingerprints:
         for name, array in batch.floats.items():
             if not is_of_images(name) or len(array) != batch.rows:
                 continue
-            if (stats := ImageStats.of(array)) is not None:
-                self.images.setdefault((name, batch.shard), ImageStats()).merge(stats)
+            for part, places in batch.parts():
+                if (stats := ImageStats.of(array[places])) is not None:
+                    self.images.setdefault((name, part), ImageStats()).merge(stats)
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is None:
             return
