@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.batch.kit import Maker, graver
+from tests.batch.kit import Maker, graver, make_hf
 
+from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
 
@@ -305,3 +306,18 @@ def test_steps_written_as_lists_and_answers_within_records_are_compared(tmp_path
         for row in problems(12)
     ]  # fmt: skip
     assert "(12 of 60)" in seen(lines(tmp_path / "verl.jsonl", records))["answer_contradicts_solution"]
+
+
+def test_a_summary_states_that_a_template_was_tried_on_the_first_conversations_alone(tmp_path: Path) -> None:
+    made = make_hf("chatml")
+    made.chat_template = "{% for m in messages if m.role != 'system' %}{{ m.content }}<|im_end|>{% endfor %}"
+    tokenizer = Tokenizer(made, "chatml")
+    rows = [
+        {"messages": [{"role": "system", "content": f"Be brief about item {row}."}, {"role": "user", "content": "Hm?"},
+                      {"role": "assistant", "content": f"It is item {row}."}]}
+        for row in range(70)
+    ]  # fmt: skip
+    few = seen(lines(tmp_path / "few.jsonl", rows[:60]), tokenizer=tokenizer)["system_prompt_dropped"]
+    many = seen(lines(tmp_path / "many.jsonl", rows), tokenizer=tokenizer)["system_prompt_dropped"]
+    assert "left out" not in few
+    assert "seen in the first 64 conversations; the others were left out" in many

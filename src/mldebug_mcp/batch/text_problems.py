@@ -396,8 +396,15 @@ def _chat_problems(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextP
     given = [place for tools in _lists(table, ("tools",)) for place, row_tools in enumerate(tools) if row_tools]
     silent = [place for place, chat in chats if any(map(_says_nothing, chat))]
     yield "empty_row", "an assistant's turn is empty: the model learns to end at once", silent
-    yield from _rendering(chats, tokenizer, given)
+    for check, summary, places in _rendering(chats, tokenizer, given):
+        looked = MAX_RENDERED if len(places) <= MAX_RENDERED else len(chats)
+        yield check, summary + _of_first(looked, len(chats)), places
     yield from _empty_reasoning(table)
+
+
+def _of_first(looked: int, conversations: int) -> str:
+    """Return the words for a summary that only the first conversations were looked at; nothing where all were."""
+    return f" (seen in the first {looked:,} conversations; the others were left out)" if conversations > looked else ""
 
 
 def chats_of(table: Table) -> Chats:
@@ -623,7 +630,9 @@ def _lost_text(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProbl
         for behind, is_answer in (("", True), (ASKED, False)):
             found = [loss for loss in losses if loss.is_answer is is_answer]
             if found:
-                yield check + behind, found[0].summary, sorted({loss.place for loss in found})
+                looked = MAX_COMPARED if len({loss.place for loss in losses}) == MAX_COMPARED else len(chats)
+                summary = found[0].summary + _of_first(looked, len(chats))
+                yield check + behind, summary, sorted({loss.place for loss in found})
 
 
 def _exchanges(table: Table) -> Chats:

@@ -397,7 +397,7 @@ _NEGATIVE = ("negative", "neg")
 
 @batch_check(
     severity="error",
-    why="The same text is to be near the anchor and far from it: the two terms of the loss cancel, and it cannot fall.",
+    why="The same text or item is to be near and far: the two terms of the loss cancel, and it cannot fall.",
     fix="See that the columns have different sources; drop mined negatives that are the positive or the anchor itself.",
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("embedding", "classification"),
