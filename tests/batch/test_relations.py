@@ -118,6 +118,14 @@ def test_nodes_of_a_graph_in_two_splits_are_seen(tmp_path: Path) -> None:
     assert found["split_leakage"].startswith("5 of 45 rows of test_mask are in train_mask as well")
 
 
+def test_edges_that_count_nodes_from_one_are_seen(tmp_path: Path) -> None:
+    edges = np.stack([np.arange(99), np.arange(1, 100)])
+    graph = {"x": chance().normal(size=(100, 8)).astype("float32"), "y": np.arange(100) % 3}
+    assert "edge_out_of_range" not in seen(arrays(tmp_path / "zero.npz", {**graph, "edge_index": edges}))
+    found = seen(arrays(tmp_path / "one.npz", {**graph, "edge_index": edges + 1}))
+    assert found["edge_out_of_range"].startswith("1 of 198 numbers in edge_index are no node")
+
+
 # Answers and solutions.
 
 
@@ -223,6 +231,14 @@ def test_latents_without_their_factor_are_seen_and_a_wide_spread_is_none(tmp_pat
     )
     wide = chance().normal(size=(64, 4, 8, 8)) * np.geomspace(0.1, 9, 64).reshape(-1, 1, 1, 1)
     assert "rows_on_two_scales" not in seen(arrays(tmp_path / "wide.npz", {"latents": wide}))
+
+
+def test_sounds_of_whole_numbers_among_floats_are_seen_and_soft_ones_are_none(tmp_path: Path) -> None:
+    sounds = chance().normal(size=(60, 400)) * 0.1
+    soft = sounds * np.where(np.arange(60) % 6, 1, 0.05)[:, np.newaxis]
+    assert "rows_on_two_scales" not in seen(arrays(tmp_path / "soft.npz", {"audio": soft}))
+    sounds[::6] = np.round(sounds[::6] * 32_767)
+    assert "(10 of 60)" in seen(arrays(tmp_path / "whole.npz", {"audio": sounds}))["rows_on_two_scales"]
 
 
 def test_ranks_that_read_the_same_shard_are_seen_whatever_the_rows_are_for(tmp_path: Path) -> None:

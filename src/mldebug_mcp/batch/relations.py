@@ -24,18 +24,18 @@ from mldebug_mcp.batch.columns import (
 )
 from mldebug_mcp.batch.sequences import Bools, Ints, Ragged
 
-Found = tuple[str, str, Ints]
-"""A check, what it reports, and the places of the rows in the table."""
+Found = tuple[str, str, Ints | None]
+"""A check, what it reports, and the places of the rows in the table; None where it is about no rows."""
 MAX_SHARE_OFF = 0.5
 """Share of the rows up to which they break what the columns state. Chosen: beyond it the columns mean otherwise."""
 
 
 def relation_problems(table: Table, first: int) -> Iterator[Problem]:
     """Yield what the columns of a table disagree in, whose first row has the number `first`."""
-    for look in (_long_targets, _negatives, _transitions, _split_masks, _answers):
+    for look in (_long_targets, _negatives, _transitions, _split_masks, _edges, _answers):
         for check, summary, places in look(table):
-            if len(places):
-                yield Problem.at(check, summary, places, table, first)
+            if places is None or len(places):
+                yield Problem.at(check, summary, () if places is None else places, table, first)
 
 
 def _numbers(table: Table, names: tuple[str, ...]) -> Ints | None:
@@ -152,6 +152,18 @@ def _split_masks(table: Table) -> Iterator[Found]:
         both = ((train != 0) & (held != 0)).reshape(len(train), -1).any(axis=1)
         summary = f"{int(both.sum())} of {int((held != 0).sum())} rows of {name} are in {_TRAIN_MASK} as well"
         yield "split_leakage", summary, np.flatnonzero(both)
+
+
+def _edges(table: Table) -> Iterator[Found]:
+    """Yield the numbers of nodes in edges that the features of nodes do not reach."""
+    edges, nodes = table.columns.get("edge_index"), table.columns.get("x")
+    if not isinstance(edges, np.ndarray) or edges.dtype.kind not in "iu" or nodes is None or 2 not in edges.shape:
+        return
+    count, ends = row_count(nodes), edges.astype(np.int64)
+    outside = int(((ends < 0) | (ends >= count)).sum())
+    if outside:
+        summary = f"{outside:,} of {ends.size:,} numbers in edge_index are no node: x has {count:,} nodes, from 0 on"
+        yield "edge_out_of_range", f"{summary}, and the greatest number is {int(ends.max()):,}", None
 
 
 # The answer of a problem, and the last result of its worked solution.

@@ -291,6 +291,10 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
 MIN_TIMES_SPREAD = 2.5
 """Times by which deviations of the two kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and
 more."""
+MIN_TIMES_OF_SOUNDS = 100
+"""The same for sounds, which are loud or soft. Chosen: numbers of 16 bits are 32,768 times as large as floats."""
+SOUNDS = ("audio", "waveform", "waveforms", "input_values")
+"""Columns of sampled sounds."""
 MIN_ROWS_OF_KIND = 3
 """Rows of the rarer kind. Chosen: one or two may be damaged."""
 MIN_ROWS_OF_SCALES = 16
@@ -357,14 +361,17 @@ def _prepared_apart(stats: ImageStats, other: ImageStats) -> str:
 def rows_on_two_scales(batch: Batch) -> Evidence | None:
     """The deviations within images or latents fall in two groups, 2.5 times or more apart, and nothing lies between.
 
+    Of sounds it is 100 times.
+
     Not this when: deviations vary widely in either group; a group has fewer than three rows; one is smooth and the
     other is noise, as images that show nothing are; images of bytes stand among scaled ones (`input_not_normalized`).
     """
     for name, array in batch.floats.items():
         image_like = is_of_images(name) and array.ndim in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
-        if not image_like or len(array) != batch.rows or len(array) < MIN_ROWS_OF_SCALES:
+        sound = name in SOUNDS and array.ndim > 1
+        if not (image_like or sound) or len(array) != batch.rows or len(array) < MIN_ROWS_OF_SCALES:
             continue
-        if name in FLOAT_INPUTS and len(_left_as_bytes(array)):
+        if image_like and name in FLOAT_INPUTS and len(_left_as_bytes(array)):
             continue
         with np.errstate(invalid="ignore"):
             spread = array.reshape(len(array), -1).std(axis=1)
@@ -376,7 +383,11 @@ def rows_on_two_scales(batch: Batch) -> Evidence | None:
         cut = int(np.argmax(np.diff(logs))) + 1
         gap, width = logs[cut] - logs[cut - 1], max(np.ptp(logs[:cut]), np.ptp(logs[cut:]))
         groups = sorted((places[:cut], places[cut:]), key=len)
-        if gap < math.log(MIN_TIMES_SPREAD) or width > gap or len(groups[0]) < MIN_ROWS_OF_KIND:
+        if (
+            gap < math.log(MIN_TIMES_OF_SOUNDS if sound else MIN_TIMES_SPREAD)
+            or width > gap
+            or len(groups[0]) < MIN_ROWS_OF_KIND
+        ):
             continue
         low, high = (_smoothness(array[group]) for group in groups)
         if abs(low - high) > MAX_SMOOTHNESS_APART:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.checks.batch import in_rows, problems_of, rows_of
+from mldebug_mcp.checks.batch import batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
@@ -38,6 +38,21 @@ def next_observation_same(batch: Batch) -> Evidence | None:
     problems = problems_of(batch, "next_observation_same")
     rows = rows_of(problems)
     return in_rows(batch, rows, f"{problems[0].summary} in {{rows}}") if problems else None
+
+
+@batch_check(
+    severity="error",
+    why="Gathering the features of such a node fails: a device-side assert on a GPU, often reported at another line.",
+    fix="Number the nodes from 0 in the order of x; take 1 off numbers that begin at 1.",
+    quotes=("hfcourse_walk_pipeline",),
+)
+def edge_out_of_range(batch: Batch) -> Evidence | None:
+    """An edge of a graph (`edge_index`) names a node that the features of nodes (`x`) do not hold.
+
+    Not this when: `x` holds no row for each node; edges are no array of two rows.
+    """
+    problems = problems_of(batch, "edge_out_of_range")
+    return batch_evidence(problems[0].summary) if problems else None
 
 
 MAX_SHARE_OF_SLIPS = 0.01
