@@ -126,6 +126,13 @@ def test_edges_that_count_nodes_from_one_are_seen(tmp_path: Path) -> None:
     assert found["edge_out_of_range"].startswith("1 of 198 numbers in edge_index are no node")
 
 
+def test_columns_without_rows_and_choices_that_are_missing_are_read(tmp_path: Path) -> None:
+    assert not seen(arrays(tmp_path / "none.npz", {"x": np.ones((0, 3)), "y": np.arange(3), "reward": np.ones((0, 3))}))
+    rows: list[dict[str, Any]] = [{"input_ids": [[1, 2], [3]], "label": 0}, {"input_ids": 2.5, "label": 1}]
+    with pytest.raises(InputError, match="input_ids"):
+        seen(lines(tmp_path / "choices.jsonl", rows))
+
+
 # Answers and solutions.
 
 

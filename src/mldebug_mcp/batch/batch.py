@@ -458,7 +458,7 @@ class PartCounts:
             if part in self.classes or len(self.classes) < MAX_PARTS:
                 count_into(self.classes.setdefault(part, Counter()), labels)
         for name, array in batch.integers.items():
-            if name in MASK_IMAGES:
+            if name in MASK_IMAGES and array.size:
                 self._add_masks(name, array.reshape(len(array), -1), batch.shard)
 
     def merge(self, later: PartCounts) -> None:
@@ -567,7 +567,7 @@ class ImageStats:
     def of(cls, images: Floats) -> ImageStats | None:
         """Return the sums of images or latents; None where channels are not clear or a number is not finite."""
         axis = channel_axis(images)
-        if axis is None or not bool(np.isfinite(images).all()):
+        if axis is None or not images.size or not bool(np.isfinite(images).all()):
             return None
         pixels = tuple(at for at in range(1, images.ndim) if at != axis)
         means = images.mean(axis=pixels)

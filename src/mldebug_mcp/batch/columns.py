@@ -295,7 +295,8 @@ def with_choices_apart(table: Table) -> Table:
     if depth(table.columns.get("input_ids", [])) != len(("rows", "choices", "tokens")):
         return table
     stacked = {name: table.columns[name] for name in _OF_CHOICES if depth(table.columns.get(name, [])) == 3}
-    counts = {len(row) for column in stacked.values() for row in cast("list[list[object]]", column)}
+    stacks = [row for column in stacked.values() for row in cast("list[object]", column)]
+    counts = {len(stack) if isinstance(stack, (list, tuple, np.ndarray)) else 0 for stack in stacks}
     if len(counts) != 1 or not 1 < min(counts) <= MOST_CHOICES:
         return table
     columns = {name: column for name, column in table.columns.items() if name not in stacked}

@@ -260,7 +260,7 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     for name in REWARDS:
         column = table.columns.get(name)
         values = numbers(column) if column is not None and is_float(column) else None
-        if column is None or values is None or len(values) != row_count(column):
+        if column is None or values is None or len(values) != row_count(column) or not len(values):
             continue
         flat = values.reshape(len(values), -1)
         if name in ADVANTAGES and len(flat) >= MIN_ROWS_OF_ADVANTAGES and flat.size and not flat.any():
