@@ -108,6 +108,8 @@ def test_next_observations_that_are_copies_are_seen_and_an_agent_that_stands_sti
     assert "next_observation_same" in seen(arrays(tmp_path / "all.npz", episodes(range(10))))
     assert not seen(arrays(tmp_path / "fine.npz", episodes([])))
     assert "next_observation_same" not in seen(arrays(tmp_path / "still.npz", episodes([], still=True)))
+    unmarked = {name: column for name, column in episodes([], still=True).items() if name != "terminals"}
+    assert "next_observation_same" not in seen(arrays(tmp_path / "unmarked.npz", unmarked))
 
 
 def test_nodes_of_a_graph_in_two_splits_are_seen(tmp_path: Path) -> None:

@@ -108,6 +108,12 @@ MIN_SHARE_COPIED = 0.9
 """Share of the rows that are their own successor from which the whole column is a copy. Chosen."""
 
 
+MIN_SHARE_SAME = 0.01
+"""Share of such steps. Chosen: a few may be where a file was joined."""
+MIN_SHARE_SAME_WITHOUT_ENDS = 0.05
+"""The same where no column marks ends: an agent may stand still in the last step of an episode. Chosen by hand."""
+
+
 def _transitions(table: Table) -> Iterator[Found]:
     """Yield the steps whose next observation is their own, where the row behind them goes on from another."""
     for name, column in table.columns.items():
@@ -119,11 +125,13 @@ def _transitions(table: Table) -> Iterator[Found]:
             continue
         own = (now == then).reshape(len(now), -1).all(axis=1)
         follows = (then[:-1] == now[1:]).reshape(len(now) - 1, -1).all(axis=1)
-        inside = ~_episode_ends(table, len(now))[:-1]
+        ends = _episode_ends(table, len(now))
+        inside = ~ends[:-1]
+        least = (MIN_SHARE_SAME if ends.any() else MIN_SHARE_SAME_WITHOUT_ENDS) * len(now)
         summary = f"next_{name} is the {name} of the same row"
         wrong: Ints = np.flatnonzero(inside & own[:-1] & ~follows)
         in_order = inside.any() and follows[inside].mean() > MAX_SHARE_OFF
-        if in_order or own.mean() >= MIN_SHARE_COPIED:
+        if (in_order or own.mean() >= MIN_SHARE_COPIED) and len(wrong) >= least:
             yield "next_observation_same", summary, wrong
 
 

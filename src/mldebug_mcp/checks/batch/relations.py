@@ -33,7 +33,8 @@ def target_longer_than_input(batch: Batch) -> Evidence | None:
 def next_observation_same(batch: Batch) -> Evidence | None:
     """A step's next observation is its own, and the row behind it, of the same episode, goes on from another.
 
-    Not this when: the row behind has the same observation too, as where an agent stands still; rows are shuffled.
+    Not this when: the row behind has the same observation too, as where an agent stands still; rows are shuffled; fewer
+    than one step in a hundred is so, or one in twenty where no column marks the ends of episodes.
     """
     problems = problems_of(batch, "next_observation_same")
     rows = rows_of(problems)
