@@ -105,3 +105,16 @@ def test_boxes_in_a_column_of_their_own_are_of_one_form(boxes: list[Box], checks
     file = tmp_path / "boxes.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert [finding.check for finding in inspect_batch(file).findings] == checks
+
+
+@pytest.mark.parametrize(("odd", "fits"), [([200, 150, 40, 30], True), ([200, 150, 200, 180], False)])
+def test_boxes_of_a_source_that_gives_width_and_height_are_named(odd: Box, fits: bool, tmp_path: Path) -> None:
+    rows = [
+        {"width": 640, "height": 480, "boxes": [odd if n % 5 == 4 else [10 + n, 20, 60 + n, 90]], "labels": [1]}
+        for n in range(40)
+    ]
+    file = tmp_path / "boxes.jsonl"
+    file.write_text("".join(json.dumps(row | {"source": f"cam{n % 5}"}) + "\n" for n, row in enumerate(rows)))
+    finding = next(each for each in inspect_batch(file).findings if each.check == "box_out_of_range")
+    assert ("fit their images as left, top, width and height" in finding.summary) is fits
+    assert finding.summary.endswith('all of them have source "cam4", which 8 rows have')

@@ -53,6 +53,20 @@ def test_a_copy_of_another_column_is_seen_whatever_it_is_called(tmp_path: Path) 
     assert findings(columns | {"left_us": moved}, tmp_path) == {}
 
 
+def test_a_column_that_is_filled_for_most_of_a_class_alone_is_seen_and_one_of_some_is_not(
+    tmp_path: Path,
+) -> None:
+    columns = table(400)
+    churned = [row for row, left in enumerate(columns["churn"]) if left]
+    for missed, seen in ((8, {"equal_columns": "warning"}), (2, {})):
+        reasons: list[object] = [
+            "price" if row in churned and churned.index(row) % missed else "" for row in range(400)
+        ]
+        assert findings({"reason": reasons} | columns, tmp_path) == seen
+    mixed: list[object] = ["price" if left or row % 40 == 0 else "" for row, left in enumerate(columns["churn"])]
+    assert findings({"reason": mixed} | columns, tmp_path) == {}
+
+
 @pytest.mark.parametrize("empty", [0, ""])
 def test_a_column_that_is_filled_in_after_the_target_is_seen(empty: object, tmp_path: Path) -> None:
     columns = table()

@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.columns import ROW_NUMBERS, Column, Masks, Scaling, Table, depth, read_scaling, row_count
+from mldebug_mcp.batch.columns import (
+    CLASS_NAMES,
+    MASK_IMAGES,
+    ROW_NUMBERS,
+    Column,
+    Masks,
+    Scaling,
+    Table,
+    channel_axis,
+    depth,
+    read_scaling,
+    row_count,
+)
 from mldebug_mcp.batch.roles import END_OF_TURN_ID, Encoder, RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.tokenizer import Tokenizer
@@ -88,7 +100,7 @@ class Boxes:
             yield "boxes are read as centre and size, and fit the image only as corners", all_if(self._are_corners())
             yield "{} boxes have no width or height", flat
         elif self.form == "corners":
-            yield "{} boxes have no width or height between their corners", flat
+            yield f"{{}} boxes have no width or height between their corners{self._fit_as_coco(flat)}", flat
             are_shares = bool((values <= LARGEST_SHARE).all())
             yield "boxes are shares of the image, where corners in pixels are wanted", all_if(are_shares)
         else:
@@ -103,6 +115,14 @@ class Boxes:
                 all_if(are_corners),
             )
         yield "{} boxes reach beyond their image", outside & all_if(several or self.form == "coco")
+
+    def _fit_as_coco(self, which: Bools) -> str:
+        """Return in words whether boxes, whose corners are mostly exchanged, fit as left, top, width and height."""
+        first, second = self.values[which, :2], self.values[which, 2:]
+        slack = MAX_BOX_OVERHANG_SHARE * self.sizes[which]
+        fits = bool(((second > 0) & (first + second <= self.sizes[which] + slack)).all())
+        exchanged = len(second) and (second < first).any(axis=1).mean() > MIN_SHARE_CORNERS
+        return "; they fit their images as left, top, width and height" if fits and exchanged else ""
 
     def _edges(self) -> tuple[Floats, Floats]:
         """Return left and top, and right and bottom of each box, in its own unit."""
@@ -305,7 +325,8 @@ def _numbers(column: Column) -> Floats | None:
 class CellCounts:
     """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows.
 
-    `filled` is the sum of a column with 0 where the cell is empty or 0, and 1 elsewhere.
+    `filled` counts the rows where the cell is neither empty nor 0. `filled_with` counts those of them in which a target
+    of 0 and 1, by its name, is 1.
     """
 
     rows: int = 0
@@ -314,17 +335,18 @@ class CellCounts:
     numeric: bool = True
     sum: int = 0
     filled: int = 0
+    filled_with: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, column: Column, numbers: Ints) -> CellCounts:
-        """Count the cells of one piece; `numbers` are those of its rows."""
+    def of(cls, column: Column, numbers: Ints, targets: Mapping[str, Bools]) -> CellCounts:
+        """Count the cells of one piece; `numbers` are those of its rows, and `targets` say where a target is 1."""
         found = _numbers(column)
         array = _keys(column) if found is None else found
-        given = array if found is not None else np.array([float(bool(value)) for value in column])  # type: ignore[union-attr]
-        filled = np.where(np.isnan(given) | (given == 0), 0.0, 1.0)
+        filled = is_filled(column)
         first = str(column[0]) if len(array) else ""  # type: ignore[index]
         constant = bool(np.all(array == array[:1]))
-        return cls(len(array), first, constant, found is not None, _sum(array, numbers), _sum(filled, numbers))
+        both = Counter({name: int((filled & target).sum()) for name, target in targets.items()})
+        return cls(len(array), first, constant, found is not None, _sum(array, numbers), int(filled.sum()), both)
 
     def merge(self, later: CellCounts) -> None:
         """Add the cells of rows further on in the file."""
@@ -335,7 +357,31 @@ class CellCounts:
         self.numeric &= later.numeric
         self.rows += later.rows
         self.sum = (self.sum + later.sum) % 2**64
-        self.filled = (self.filled + later.filled) % 2**64
+        self.filled += later.filled
+        self.filled_with.update(later.filled_with)
+
+
+def is_filled(column: Column) -> Bools:
+    """Return where a cell is neither empty nor 0."""
+    found = _numbers(column)
+    given = found if found is not None else np.array([float(_is_given(value)) for value in column])  # type: ignore[union-attr]
+    filled: Bools = ~np.isnan(given) & (given != 0)
+    return filled
+
+
+def _is_given(value: object) -> bool:
+    return bool(value) and not (isinstance(value, float) and math.isnan(value))
+
+
+def targets_of(cells: Mapping[str, Column]) -> dict[str, Bools]:
+    """Return the targets of a table that are 0 and 1 alone, by their names or as the last column: where they are 1."""
+    last = next(reversed(list(cells)), "")
+    found = {name: _numbers(column) for name, column in cells.items() if name == last or name in CLASS_NAMES}
+    return {
+        name: values == 1
+        for name, values in found.items()
+        if values is not None and bool(np.isin(values, (0, 1)).all())
+    }
 
 
 def _sum(cells: Floats, numbers: Ints) -> int:
@@ -387,9 +433,62 @@ class LengthCounts:
         self.longest, self.numbers = lengths, numbers
 
 
+WHITE = 255
+"""What stands for the class in masks that are stored as black and white images. Source: the largest byte."""
+MAX_PARTS = 1000
+"""Parts of the data whose classes are counted. Chosen: more are no shards or sources."""
+MAX_PART_NAME = 60
+"""Characters of a part's name that are shown. Chosen: half a line of a terminal."""
+
+
+@dataclass(slots=True)
+class PartCounts:
+    """The classes of each part of the data, by the file or the source that rows are from.
+
+    `masks` counts, by column, images of three kinds that are not blank: of 0 and 1, of 0 and 255, and all others. Next
+    to the counts stands the file of the first image of each kind.
+    """
+
+    classes: dict[str, Counter[int]] = field(default_factory=dict)
+    masks: dict[str, tuple[Counter[int], dict[int, str]]] = field(default_factory=dict)
+
+    def add(self, batch: Batch) -> None:
+        """Count a piece."""
+        for part, labels in self._labels(batch):
+            if part in self.classes or len(self.classes) < MAX_PARTS:
+                count_into(self.classes.setdefault(part, Counter()), labels)
+        for name, array in batch.integers.items():
+            if name in MASK_IMAGES and array.size:
+                self._add_masks(name, array.reshape(len(array), -1), batch.shard)
+
+    def merge(self, later: PartCounts) -> None:
+        """Add what rows further on in the file have shown."""
+        for part, classes in later.classes.items():
+            self.classes.setdefault(part, Counter()).update(classes)
+        for name, (counts, where) in later.masks.items():
+            known, places = self.masks.setdefault(name, (Counter(), {}))
+            known.update(counts)
+            places.update(where | places)
+
+    def _labels(self, batch: Batch) -> Iterator[tuple[str, Ints]]:
+        if batch.classes is not None and not batch.class_names and len(batch.classes) == batch.rows:
+            for name, places in batch.parts():
+                labels = batch.classes[places]
+                yield name, labels[labels >= 0]
+
+    def _add_masks(self, name: str, masks: Ints, shard: str) -> None:
+        counts, where = self.masks.setdefault(name, (Counter(), {}))
+        masks = masks[masks.any(axis=1)]
+        ones, white = (((masks == kind) | (masks == 0)).all(axis=1) for kind in (1, WHITE))
+        for kind, count in ((1, int(ones.sum())), (WHITE, int(white.sum())), (-1, int((~ones & ~white).sum()))):
+            counts[kind] += count
+            if count:
+                where.setdefault(kind, shard)
+
+
 @dataclass(slots=True)
 class Totals:
-    """Counts over the pieces seen so far: lengths by side, classes of rows and of tokens, cells by column.
+    """Counts over the pieces seen so far: lengths by side, classes of rows, tokens and parts, cells by column.
 
     `values` are how many labels with fractions there are, the least and the greatest of them.
     """
@@ -400,6 +499,7 @@ class Totals:
     token_classes: Counter[int] = field(default_factory=Counter)
     values: tuple[int, float, float] = (0, np.inf, -np.inf)
     cells: dict[str, CellCounts] = field(default_factory=dict)
+    parts: PartCounts = field(default_factory=PartCounts)
 
     def add_classes(self, labels: Ints) -> None:
         """Count class labels; negative ones mark rows without one."""
@@ -428,6 +528,7 @@ class Totals:
         self.add_values(*later.values)
         for name, cells in later.cells.items():
             self.cells.setdefault(name, CellCounts()).merge(cells)
+        self.parts.merge(later.parts)
         self._forget()
 
     def _forget(self) -> None:
@@ -452,6 +553,56 @@ def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
     return float(found.mean())
 
 
+@dataclass(slots=True)
+class ImageStats:
+    """Sums over the images of a column, and over the differences of the first and the last channel of each."""
+
+    images: int = 0
+    means: Floats = field(default_factory=lambda: np.zeros(3))
+    squares: float = 0.0
+    difference: float = 0.0
+    difference_squares: float = 0.0
+
+    @classmethod
+    def of(cls, images: Floats) -> ImageStats | None:
+        """Return the sums of images or latents; None where channels are not clear or a number is not finite."""
+        axis = channel_axis(images)
+        if axis is None or not images.size or not bool(np.isfinite(images).all()):
+            return None
+        pixels = tuple(at for at in range(1, images.ndim) if at != axis)
+        means = images.mean(axis=pixels)
+        apart = means[:, 0] - means[:, -1]
+        squares = float(np.square(images).mean(axis=tuple(range(1, images.ndim))).sum())
+        return cls(len(images), means.sum(axis=0), squares, float(apart.sum()), float(np.square(apart).sum()))
+
+    def merge(self, later: ImageStats) -> None:
+        """Add the sums of further images."""
+        if not self.images:
+            self.means = np.zeros_like(later.means)
+        if self.means.shape == later.means.shape:
+            self.images += later.images
+            self.means = self.means + later.means
+            self.squares += later.squares
+            self.difference += later.difference
+            self.difference_squares += later.difference_squares
+
+    @property
+    def channels(self) -> Floats:
+        """The mean of each channel."""
+        return self.means / self.images
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of all numbers."""
+        return math.sqrt(max(0.0, self.squares / self.images - float(self.channels.mean()) ** 2))
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean difference of the first and the last channel."""
+        mean = self.difference / self.images
+        return math.sqrt(max(0.0, self.difference_squares / self.images - mean**2) / self.images)
+
+
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """What rows share. Pairs are row numbers: a row, and the earlier or other one.
@@ -465,6 +616,8 @@ class Overlap:
         against_rows: Its rows.
         against_exact, against_near: Pairs of a row of the data set and one of the other.
         against_passages, against_shared: Passages of the other data set, and how many of them are here.
+        files: Files of a folder that hold the same rows as an earlier one, each with that one.
+        images: Sums over the images of a column in a file, by the names of both; the other data set's have its path.
     """
 
     exact: Ints
@@ -479,6 +632,8 @@ class Overlap:
     example: Ints | None = None
     against_passages: int = 0
     against_shared: int = 0
+    files: tuple[tuple[str, str], ...] = ()
+    images: Mapping[tuple[str, str], ImageStats] = field(default_factory=dict)
 
 
 # The model's `config.json`: the few numbers that a batch has to fit.
@@ -602,7 +757,7 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
 MAX_PROBLEM_ROWS = 1000
-"""Rows that a problem or a finding names at most. Chosen: more than anyone looks at."""
+"""Rows that a finding names at most. Chosen: more than anyone looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,11 +770,8 @@ class Problem:
 
     @classmethod
     def at(cls, check: str, summary: str, places: Sequence[int] | Ints, table: Table, first: int) -> Problem:
-        """Return a problem of rows at some places of a table, which is named at `MAX_PROBLEM_ROWS` of them.
-
-        The first row of a whole table has the number `first` in the file.
-        """
-        return cls(check, summary, tuple(table.numbers_at(places[:MAX_PROBLEM_ROWS], first).tolist()))
+        """Return a problem of rows at some places of a table, whose first row has the number `first` in the file."""
+        return cls(check, summary, tuple(table.numbers_at(places, first).tolist()))
 
 
 @dataclass(frozen=True)
@@ -658,6 +810,7 @@ class Batch:
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
         is_rated: Whether rows have a reward or an advantage, as rollouts do.
+        sources: The column that names where each row is from, and the names.
     """
 
     path: str
@@ -696,11 +849,22 @@ class Batch:
     stored: str = ""
     corpus: CorpusCounts | None = None
     is_rated: bool = False
+    sources: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def rows_are_for(self) -> Purpose:
         """The purpose that the rows have the form of: prompts with marked completions (kto) have that of answers."""
         return "sft" if self.purpose == "kto" else self.purpose
+
+    def parts(self) -> Iterator[tuple[str, Ints]]:
+        """Yield the sources of the rows, or the file where none or too many are named, with the places of its rows."""
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(self.sources[1]):
+            places.setdefault(name, []).append(place)
+        if not 0 < len(places) <= MAX_PARTS:
+            places = {self.shard: list(range(self.rows))}
+        for name, rows in places.items():
+            yield name, np.array(rows, np.int64)
 
     def side(self, name: str) -> Sequences | None:
         """Return the token rows of this name, or None."""

@@ -26,6 +26,7 @@ from mldebug_mcp.batch.batch import (
     is_numeric,
 )
 from mldebug_mcp.batch.columns import (
+    TARGET_LENGTHS,
     Column,
     Kind,
     Table,
@@ -40,6 +41,7 @@ from mldebug_mcp.batch.columns import (
     rest_of,
     row_count,
 )
+from mldebug_mcp.batch.relations import drawn_items
 from mldebug_mcp.batch.roles import RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
@@ -253,7 +255,11 @@ def of_speech(table: Table) -> Ragged | None:
     if name is None or not any(column in table.columns for column in SPEECH) or is_float(table.columns[name]):
         return None
     rows = ragged_or_none(table.columns[name])
-    return rows if rows is not None and len(rows.flat) > rows.rows > 1 and not are_marks(rows) else None
+    if rows is None or not len(rows.flat) > rows.rows > 1 or are_marks(rows):
+        return None
+    lengths = next((names.class_labels(table.columns[name], rows.rows) for name in TARGET_LENGTHS
+                    if name in table.columns), None)  # fmt: skip
+    return rows if lengths is None else rows.up_to(lengths)
 
 
 def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
@@ -535,7 +541,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     floats = float_columns(table)
     cells = {} if sides else cells_of(table)
     boxes, masks = boxes_of(table), masks_of(table)
-    if not sides and not floats and classes is None and boxes is None and not _are_measurements(cells):
+    drawn = next((len(items) for items, _ in drawn_items(table)), 0) if not sides and not floats else 0
+    if not sides and not floats and classes is None and boxes is None and not drawn and not _are_measurements(cells):
         raise _of_no_batch(table, context)
     if not sides:
         found.targets = of_speech(table)
@@ -550,7 +557,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         purpose, because = infer_purpose(
             sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
         )
-    rows = _rows(found, wanted, classes) or _numeric_rows(table, (*floats, *cells), has_boxes=boxes is not None)
+    numeric = (*floats, *cells)
+    rows = _rows(found, wanted, classes) or _numeric_rows(table, numeric, has_boxes=boxes is not None) or drawn
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= len(sides)
     _missing(found)
@@ -862,4 +870,6 @@ def _missing(found: _BuildState) -> None:
     reported = " ".join(problem.summary for problem in found.problems)
     for name, rows in found.table.rows_without.items():
         if name in known and f"lack {name}" not in reported:
-            found.problems.append(Problem("schema_mismatch", f"{len(rows)} row(s) lack {name}", tuple(rows)))
+            column = found.table.columns.get(name)
+            lacking = sum(value is None for value in column) if isinstance(column, list) else len(rows)
+            found.problems.append(Problem("schema_mismatch", f"{lacking} row(s) lack {name}", tuple(rows)))

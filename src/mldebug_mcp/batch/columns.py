@@ -139,12 +139,14 @@ class Part:
     """Row groups of a parquet file or record batches of an Arrow file, from `start` up to `stop`.
 
     `first` is the number of the first row in the data set. A format that is read in one go has the whole path as file.
+    `shard` is the file's name where there are several.
     """
 
     file: Path
     start: int = 0
     stop: int = 0
     first: int = 0
+    shard: str = ""
 
 
 def packed(files: Iterable[tuple[Path, Sequence[tuple[int, int]]]], most_bytes: int) -> list[Part]:
@@ -202,6 +204,9 @@ DOCUMENT_NUMBERS = ("seq_idx", "document_ids", "sequence_ids", "segment_ids", "d
 """Columns with the number of the packed document of each token."""
 DOCUMENT_BOUNDS = ("cu_seqlens", "cu_seq_lens", "cu_seq_lens_q")
 """Columns with the place of the beginning of each packed document, and of the end. Source: FlashAttention."""
+INPUT_LENGTHS = ("input_lengths", "logit_lengths")
+TARGET_LENGTHS = ("target_lengths", "label_lengths", "labels_length")
+"""Frames of the model's output and symbols of the transcript in each row. Source: arguments of torch's CTC loss."""
 SCALED_INSIDE = ("past_values",)
 """Inputs that forecasting models of Transformers scale themselves, unless the caller turns it off."""
 FLOAT_INPUTS = (
@@ -209,6 +214,13 @@ FLOAT_INPUTS = (
     "X_train", "input_values", "input_features", "audio", "waveform", *SCALED_INSIDE,
 )  # fmt: skip
 """Inputs that a network expects on the scale of 1. Embeddings, log-probabilities and rewards are on other scales."""
+
+
+def is_of_images(name: str) -> bool:
+    """Return whether a column holds inputs of a network or latents of them, by its name."""
+    return name in FLOAT_INPUTS or "latent" in name
+
+
 CONTRASTED = (
     ("anchor", "positive", "negative"),
     ("query", "positive", "negative"),
@@ -283,7 +295,8 @@ def with_choices_apart(table: Table) -> Table:
     if depth(table.columns.get("input_ids", [])) != len(("rows", "choices", "tokens")):
         return table
     stacked = {name: table.columns[name] for name in _OF_CHOICES if depth(table.columns.get(name, [])) == 3}
-    counts = {len(row) for column in stacked.values() for row in cast("list[list[object]]", column)}
+    stacks = [row for column in stacked.values() for row in cast("list[object]", column)]
+    counts = {len(stack) if isinstance(stack, (list, tuple, np.ndarray)) else 0 for stack in stacks}
     if len(counts) != 1 or not 1 < min(counts) <= MOST_CHOICES:
         return table
     columns = {name: column for name, column in table.columns.items() if name not in stacked}
@@ -337,6 +350,14 @@ def is_text(columns: Mapping[str, Column]) -> bool:
         return False
     texts = {name for name, column in columns.items() if holds_text(column)}
     return has_known_texts(texts) or bool(running_texts(columns))
+
+
+def has_usual_columns(columns: Mapping[str, Column]) -> bool:
+    """Whether a column is called as token ids, inputs, classes or texts are."""
+    usual = {*CLASS_NAMES, *RAW}
+    return any(find(columns, side, "ids") for side in ("", *SIDES)) or any(
+        name in usual or is_of_images(name) for name in columns
+    )
 
 
 def has_known_texts(names: Set[str]) -> bool:
@@ -536,7 +557,15 @@ def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
                 notes.append(f"{name} is not an array of whole numbers and was not used")
     if (classes := _class_images(table)) is not None:
         arrays["labels"] = classes
+    for name in MASK_IMAGES:
+        column = table.columns.get(name)
+        if isinstance(column, np.ndarray) and column.ndim > 2 and column.dtype.kind in "iu":
+            arrays[name] = column.astype(np.int64)
     return arrays
+
+
+MASK_IMAGES = ("masks", "mask", "seg_masks", "segmentation", "segmentations", "segmentation_maps", "seg_maps")
+"""Columns of images whose pixels are classes."""
 
 
 def _class_images(table: Table) -> Ints | None:

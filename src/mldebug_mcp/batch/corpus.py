@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -237,14 +238,17 @@ class ShardCounts:
     zeros: tuple[int, int] = (0, 0)
     """Zeros at even and at odd places, of `pairs` each."""
     pairs: int = 0
+    marks: int = 0
+    """Tokens that may stand between documents."""
 
-    def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
-        """Count further ids, so many of them not padding, shape (n,).
+    def take(self, ids: npt.NDArray[np.integer], tokens: int, marks: Collection[int] = ()) -> None:
+        """Count further ids, so many of them not padding, shape (n,), and which of them are `marks`.
 
         The checksum is of their sum, eight bytes at a time, and of the first and last of them: a checksum of all takes
         longer than all other counts.
         """
         self.tokens += tokens
+        self.marks += int(np.isin(ids, sorted(marks)).sum()) if marks else 0
         data = np.ascontiguousarray(ids).view(np.uint8)
         total = int(data[: len(data) // 8 * 8].view(np.uint64).sum(dtype=np.uint64))
         summed = hashlib.blake2b(self.checksum + total.to_bytes(8, "little"), digest_size=16)
@@ -300,7 +304,9 @@ class CorpusCounts:
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     _before: int = 0
 
-    def add(self, side: Sequences, stored: str, shard: str = "", *, windows: bool = False) -> None:
+    def add(
+        self, side: Sequences, stored: str, shard: str = "", marks: Collection[int] = (), *, windows: bool = False
+    ) -> None:
         """Count the documents of a piece, or the windows of a stream, stored as this type in this file."""
         self.windows |= windows
         self.stored = self.stored or stored
@@ -315,11 +321,13 @@ class CorpusCounts:
             counts = self.shards.setdefault(shard, ShardCounts(stored=stored))
             counts.documents += side.rows
             counts.pairs, counts.zeros = counts.pairs + pairs, _sum(counts.zeros, zeros)
-            counts.take(side.ids.flat, int(side.lengths.sum()))
+            counts.take(side.ids.flat, int(side.lengths.sum()), marks)
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
-    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str, cut_off: int = 0) -> None:
+    def add_tail(
+        self, tail: npt.NDArray[np.integer] | None, shard: str, cut_off: int = 0, marks: Collection[int] = ()
+    ) -> None:
         """Count the tokens of a stream behind the last whole window of a file, shape (n,), and the bytes after them."""
         if cut_off and len(self.cut_off) < MAX_SHARDS:
             self.cut_off[shard] = cut_off
@@ -328,7 +336,7 @@ class CorpusCounts:
         self.counts.add(tail)
         self.tokens += len(tail)
         if shard in self.shards:
-            self.shards[shard].take(tail, len(tail))
+            self.shards[shard].take(tail, len(tail), marks)
 
     def _count_ids(self, side: Sequences) -> None:
         negative, huge = self.counts.add(side.ids.flat)

@@ -10,7 +10,6 @@ from typing import get_args
 import numpy as np
 
 from mldebug_mcp.batch.batch import (
-    MAX_PROBLEM_ROWS,
     MAX_ROLE_TOKENS,
     PURPOSES,
     Batch,
@@ -38,6 +37,7 @@ from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
 from mldebug_mcp.batch.formats import NOTHING_STATED, Stated, at_prefix, format_named, format_of, other_formats_note
 from mldebug_mcp.batch.formats.files import held_out_note
 from mldebug_mcp.batch.formats.tables import JSON_LINES, MAX_LINE_BYTES, object_in
+from mldebug_mcp.batch.relations import relation_problems
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, offsets_of
 from mldebug_mcp.batch.text_problems import written_problems
@@ -221,18 +221,26 @@ def _none_rewarded(rewards: Floats) -> bool:
     return bool(rewards[0, 0] <= 0 and (rewards == rewards[0, 0]).all())
 
 
-SOURCE_NAMES = ("source", "data_source", "dataset", "dataset_name", "subset", "domain", "task", "category")
+SOURCE_NAMES = (
+    "source", "data_source", "dataset", "dataset_name", "subset", "domain", "task", "category", "lang", "language",
+)  # fmt: skip
 """Columns that name where a row is from. Sources: verl (`data_source`), TRL and NeMo (`task`), collections of sets."""
+
+
+def _sources(table: Table, rows: int) -> tuple[str, tuple[str, ...]]:
+    """Return the column that says where each row is from, and what it says; empty without any."""
+    for name in SOURCE_NAMES:
+        column = table.columns.get(name)
+        if isinstance(column, (list, np.ndarray)) and len(column) == rows and depth(column) == 1:
+            return name, tuple(map(str, column))
+    return "", ()
 
 
 def _unrewarded_sources(table: Table, name: str, rewards: Floats) -> Iterator[tuple[str, Ints]]:
     """Yield a sentence on each source whose rewards never vary and are not above 0, where those of others vary."""
-    column = next((table.columns[source] for source in SOURCE_NAMES if source in table.columns), None)
-    if not isinstance(column, list) or len(column) != len(rewards):
-        return
     places: dict[str, list[int]] = {}
-    for place, source in enumerate(column):
-        places.setdefault(str(source), []).append(place)
+    for place, source in enumerate(_sources(table, len(rewards))[1]):
+        places.setdefault(source, []).append(place)
     wrong = {
         source: rows
         for source, rows in places.items()
@@ -252,7 +260,7 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     for name in REWARDS:
         column = table.columns.get(name)
         values = numbers(column) if column is not None and is_float(column) else None
-        if column is None or values is None or len(values) != row_count(column):
+        if column is None or values is None or len(values) != row_count(column) or not len(values):
             continue
         flat = values.reshape(len(values), -1)
         if name in ADVANTAGES and len(flat) >= MIN_ROWS_OF_ADVANTAGES and flat.size and not flat.any():
@@ -261,10 +269,10 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
             found.append(Problem("advantages_zero", f"{name} is {figure(float(flat[0, 0]))} in all {len(flat)} rows"))
         elif name in ("reward", "rewards") and flat.size:
             found += [
-                Problem.at("advantages_zero", summary, rows[:MAX_PROBLEM_ROWS], table, first)
+                Problem.at("advantages_zero", summary, rows, table, first)
                 for summary, rows in _unrewarded_sources(table, name, flat)
             ]
-        wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
+        wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))
         if len(wrong):
             summary = f"{name} is NaN or Inf in {len(wrong)} row(s)"
             found.append(Problem.at("nonfinite_values", summary, wrong, table, first))
@@ -348,12 +356,14 @@ class DataSet:
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
             written = written_problems(table, context.tokenizer, first)
-            problems = (*batch.problems, *written, *rollout_problems(table, first), *_corrupt(table, first))
+            found = (*written, *rollout_problems(table, first), *relation_problems(table, first))
+            problems = (*batch.problems, *found, *_corrupt(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(
-                batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
+                batch, sources=_sources(table, batch.rows),
+                purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
                 windows=table.stream is not None, tail=table.tail, cut_off=table.cut_off, stored=stored, notes=notes,
                 document_lengths=_document_lengths(table), is_rated=any(name in table.columns for name in REWARDS),
             )  # fmt: skip

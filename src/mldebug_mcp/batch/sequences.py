@@ -79,6 +79,12 @@ class Ragged:
         flat = np.concatenate(parts) if parts else self.flat[:0]
         return Ragged(flat, offsets_of(self.lengths[rows]))
 
+    def up_to(self, lengths: Ints) -> Ragged:
+        """Return the rows, each cut at its length."""
+        kept = np.clip(lengths, 0, self.lengths)
+        place = np.arange(len(self.flat)) - np.repeat(self.offsets[:-1], self.lengths)
+        return Ragged(self.flat[place < np.repeat(kept, self.lengths)], offsets_of(kept))
+
     def row_of(self, positions: Ints) -> Ints:
         """Return the row in which each flat position lies."""
         return np.searchsorted(self.offsets, positions, side="right") - 1

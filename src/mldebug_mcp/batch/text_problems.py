@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from mldebug_mcp.batch.batch import Problem
-from mldebug_mcp.batch.columns import ASKED_AND_SAID, CONTRASTED, Table
+from mldebug_mcp.batch.columns import ASKED_AND_SAID, CONTRASTED, Table, find, ragged_or_none
 from mldebug_mcp.batch.conversations import CHATS, STEPS, NotAConversationError, messages_of, step_marks
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
 from mldebug_mcp.batch.tokenizer import Tokenizer
@@ -169,7 +169,10 @@ _TextProblem = tuple[str, str, list[int]]
 def written_problems(table: Table, tokenizer: Tokenizer | None, first: int) -> Iterator[Problem]:
     """Yield what the text of a table shows, whose first row has the number `first`, and what of it is lost."""
     for check, summary, places in chain(
-        _text_problems(table), _chat_problems(table, tokenizer), _lost_text(table, tokenizer)
+        _text_problems(table),
+        _chat_problems(table, tokenizer),
+        _lost_text(table, tokenizer),
+        _other_ids(table, tokenizer),
     ):
         if places:
             yield Problem.at(check, summary, places, table, first)
@@ -393,8 +396,15 @@ def _chat_problems(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextP
     given = [place for tools in _lists(table, ("tools",)) for place, row_tools in enumerate(tools) if row_tools]
     silent = [place for place, chat in chats if any(map(_says_nothing, chat))]
     yield "empty_row", "an assistant's turn is empty: the model learns to end at once", silent
-    yield from _rendering(chats, tokenizer, given)
+    for check, summary, places in _rendering(chats, tokenizer, given):
+        looked = MAX_RENDERED if len(places) <= MAX_RENDERED else len(chats)
+        yield check, summary + _of_first(looked, len(chats)), places
     yield from _empty_reasoning(table)
+
+
+def _of_first(looked: int, conversations: int) -> str:
+    """Return the words for a summary that only the first conversations were looked at; nothing where all were."""
+    return f" (seen in the first {looked:,} conversations; the others were left out)" if conversations > looked else ""
 
 
 def chats_of(table: Table) -> Chats:
@@ -530,6 +540,52 @@ def _pairs(table: Table) -> Iterator[_TextProblem]:
     yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same
 
 
+# Token ids next to the text that they were made of.
+
+
+TEXT_OF_IDS = ("text", "content", "document")
+"""Columns of the text that ids were made of."""
+MIN_ROWS_OF_OTHER_IDS = 3
+"""Rows whose ids are of another text. Chosen: one or two may be damaged."""
+COMPARED_TOKENS = 32
+"""Tokens at the beginning of a row that are compared. Chosen: a sentence."""
+MIN_SHARE_OF_SAME_TOKENS = 0.5
+"""Share of them that a row's own text gives again. Chosen: a cleaned or cut text keeps most of its words."""
+
+
+def _other_ids(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProblem]:
+    """Yield the rows from whose text this tokenizer makes other ids, where it makes those of most rows."""
+    name = find(table.columns, "", "ids")
+    texts = next((table.columns[column] for column in TEXT_OF_IDS if column in table.columns), None)
+    ids = None if name is None else ragged_or_none(table.columns[name])
+    if tokenizer is None or ids is None or not isinstance(texts, list) or len(texts) != ids.rows:
+        return
+    every = range(0, ids.rows, max(1, -(-ids.rows // MAX_COMPARED)))
+    places = [place for place in every if isinstance(texts[place], str) and texts[place]]
+    other = [place for place in places if not _are_ids_of(str(texts[place]), ids.row(place).tolist(), tokenizer)]
+    if MIN_ROWS_OF_OTHER_IDS <= len(other) <= MIN_SHARE_OF_CONVERSATIONS * len(places):
+        summary = f"this tokenizer makes other ids from the text of {len(other)} of {len(places)} rows compared"
+        yield "tokenizer_mismatch", summary, other
+
+
+def _are_ids_of(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Return whether most ids at the beginning of a row are those of a text, or make it again."""
+    mine = [number for number in ids if number not in tokenizer.special_ids][:COMPARED_TOKENS]
+    wanted = tokenizer.encode(text[: len(mine) * MAX_CHARACTERS_OF_TOKEN], special=False)
+    same = sum((Counter(mine) & Counter(wanted[: len(mine)])).values())
+    if same >= MIN_SHARE_OF_SAME_TOKENS * len(mine):
+        return True
+    here = "".join(text.split()).casefold()
+    there = "".join(tokenizer.text(ids[: MAX_COMPARED_TOKENS * COMPARED_TOKENS]).split()).casefold()
+    return here[:COMPARED_TOKENS] in there or there[:COMPARED_TOKENS] in here
+
+
+MAX_COMPARED_TOKENS = 32
+"""Times as many tokens in which the beginning of the text is sought, behind a template or an instruction. Chosen."""
+MAX_CHARACTERS_OF_TOKEN = 32
+"""Characters of a token. Chosen: longer ones are rare."""
+
+
 # What of the text as it was written does not reach the model: parts of messages, a first indent, characters.
 
 
@@ -574,7 +630,9 @@ def _lost_text(table: Table, tokenizer: Tokenizer | None) -> Iterator[_TextProbl
         for behind, is_answer in (("", True), (ASKED, False)):
             found = [loss for loss in losses if loss.is_answer is is_answer]
             if found:
-                yield check + behind, found[0].summary, sorted({loss.place for loss in found})
+                looked = MAX_COMPARED if len({loss.place for loss in losses}) == MAX_COMPARED else len(chats)
+                summary = found[0].summary + _of_first(looked, len(chats))
+                yield check + behind, summary, sorted({loss.place for loss in found})
 
 
 def _exchanges(table: Table) -> Chats:

@@ -13,16 +13,19 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import (
+    MAX_PART_NAME,
     MAX_PROBLEM_ROWS,
     Boxes,
     CellCounts,
+    ImageStats,
     LengthCounts,
     Overlap,
     Totals,
     arrays_of,
     median_of,
+    targets_of,
 )
-from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart
+from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart, is_of_images
 from mldebug_mcp.batch.corpus import DEFAULT_WINDOW_TOKENS, CorpusCounts, unpacked
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder, Words
@@ -30,7 +33,7 @@ from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.checks.check import Evidence, Spot, Symptom, answer, symptoms
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, quoted, shorten
 from mldebug_mcp.models.base import Severity
 from mldebug_mcp.models.data import BatchFinding, BatchSummary, BoxView, Lengths, Place, RowView, TokenView, Turns
 
@@ -72,8 +75,10 @@ class BatchCounts:
         for values in (batch.floats[name] for name in CLASS_NAMES if name in batch.floats and not batch.cells):
             if values.ndim == 1 and len(values) == batch.rows:
                 self.totals.add_values(len(values), float(values.min()), float(values.max()))
+        self.totals.parts.add(batch)
+        targets = targets_of(batch.cells)
         for name, column in batch.cells.items():
-            self.totals.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, batch.numbers))
+            self.totals.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, batch.numbers, targets))
         self._count_turns(batch)
 
     def merge(self, later: BatchCounts) -> None:
@@ -388,8 +393,9 @@ class BatchPass:
         if batch.is_corpus:
             self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or DEFAULT_WINDOW_TOKENS)
             documents = unpacked(batch.sides[0], batch.document_lengths)
-            self.corpus.add(documents, batch.stored, batch.shard, windows=batch.windows)
-            self.corpus.add_tail(batch.tail, batch.shard, batch.cut_off)
+            marks = separating(batch)
+            self.corpus.add(documents, batch.stored, batch.shard, marks, windows=batch.windows)
+            self.corpus.add_tail(batch.tail, batch.shard, batch.cut_off, marks)
         for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
             if not check.question.whole and (not further or check.id in OF_EACH_PIECE or batch.is_labelled):
@@ -427,9 +433,37 @@ class BatchPass:
             if given.evidence is not None:
                 every_piece = not batch.is_corpus or batch.is_labelled
                 shard = batch.shard if every_piece and not check.question.whole else ""
-                self.tallies[check.id].merge(Tally.of(given.evidence, batch.texts, shard))
+                tally = Tally.of(given.evidence, batch.texts, shard)
+                tally.summary += "" if check.question.whole else _only_source(batch, given.evidence.rows.numbers)
+                self.tallies[check.id].merge(tally)
         if problem is not None:
             self.notes[problem] = None
+
+
+MAX_CHANCE_OF_SOURCE = 1e-3
+"""Chance by which as many rows are all of one source. Chosen: each of many findings may be so by chance."""
+
+
+def _only_source(batch: Batch, rows: Ints) -> str:
+    """Return in words the source that all of these rows are from, where rows have several and chance is ruled out."""
+    name, sources = batch.sources
+    found = {sources[place] for place in np.flatnonzero(np.isin(batch.numbers, rows)).tolist()} if sources else set()
+    if len(found) != 1:
+        return ""
+    source = found.pop()
+    count = sources.count(source)
+    if (count / len(sources)) ** len(rows) > MAX_CHANCE_OF_SOURCE:
+        return ""
+    return f"; all of them have {name} {quoted(shorten(source, MAX_PART_NAME))}, which {count} rows have"
+
+
+def separating(batch: Batch) -> frozenset[int]:
+    """Return the tokens that may stand between documents: ends, and special tokens that are not made for other ends."""
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return batch.ends
+    others = {tokenizer.unknown, tokenizer.pad, tokenizer.mask}
+    return batch.ends | (tokenizer.special_ids - others)
 
 
 class PassOver(Protocol):
@@ -675,12 +709,24 @@ class Fingerprints:
         self.rows = 0
         self.keys, self.anchors = Thinned(MAX_ROW_KEYS), Thinned(MAX_ANCHORS)
         self.letters, self.passages = Thinned(MAX_ROW_KEYS), Thinned(MAX_PASSAGES)
+        self.files: dict[str, tuple[int, int]] = {}
+        """Rows of each file of a folder, and the sum of their keys."""
+        self.images: dict[tuple[str, str], ImageStats] = {}
+        """By the column and the file."""
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a piece."""
         self.rows += batch.rows
         numbers, keys = row_keys(batch)
         self.keys.add(keys.view(np.uint64), numbers)
+        if batch.shard:
+            self._add_file(batch.shard, len(keys), int(keys.view(np.uint64).sum(dtype=np.uint64)))
+        for name, array in batch.floats.items():
+            if not is_of_images(name) or len(array) != batch.rows:
+                continue
+            for part, places in batch.parts():
+                if (stats := ImageStats.of(array[places])) is not None:
+                    self.images.setdefault((name, part), ImageStats()).merge(stats)
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is None:
             return
@@ -694,9 +740,29 @@ class Fingerprints:
             self.passages.add(*passages_at(main, anchors[kept], places[kept]))
         self.anchors.add(anchors, main.numbers[main.ids.row_of(places)])
 
+    def _add_file(self, name: str, rows: int, total: int) -> None:
+        known = self.files.get(name, (0, 0))
+        self.files[name] = (known[0] + rows, known[1] + total)
+
+    def copied_files(self) -> tuple[tuple[str, str], ...]:
+        """Return the files that hold the same rows as an earlier one, in any order, each with that one."""
+        known: dict[tuple[int, int], str] = {}
+        pairs = [(name, known.setdefault(rows, name)) for name, rows in self.files.items() if rows[0]]
+        return tuple((name, first) for name, first in pairs if name != first)
+
+    def _images_of_both(self, other: Fingerprints, path: str) -> dict[tuple[str, str], ImageStats]:
+        found = dict(self.images)
+        for (name, _), stats in other.images.items():
+            found.setdefault((name, path), ImageStats()).merge(stats)
+        return found
+
     def merge(self, later: Fingerprints) -> None:
         """Take the rows that were seen further on in the file."""
         self.rows += later.rows
+        for name, (rows, total) in later.files.items():
+            self._add_file(name, rows, total)
+        for part, stats in later.images.items():
+            self.images.setdefault(part, ImageStats()).merge(stats)
         self.keys.merge(later.keys)
         self.letters.merge(later.letters)
         self.anchors.merge(later.anchors)
@@ -718,7 +784,11 @@ class Fingerprints:
         near = _pairs_by(0, same_letters, _similar_pairs(anchors, owners))
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         passages, repeated, example = repeated_passages(self.passages, exact[:, 0])
-        within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
+        files = self.copied_files()
+        within = Overlap(
+            exact, near, self.rows, passages=passages, repeated=repeated, example=example, files=files,
+            images=self.images,
+        )  # fmt: skip
         if other is None:
             return within
         checkpoint(f"comparing with {other.rows:,} other rows")
@@ -730,7 +800,7 @@ class Fingerprints:
         theirs, shared = shared_passages(self.passages, other.passages)
         return replace(
             within, against=path, against_rows=other.rows, against_exact=same, against_near=around,
-            against_passages=theirs, against_shared=shared,
+            against_passages=theirs, against_shared=shared, images=self._images_of_both(other, path),
         )  # fmt: skip
 
 

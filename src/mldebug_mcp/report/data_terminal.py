@@ -101,7 +101,8 @@ MOST_SHARDS = 12
 
 def corpus_lines(corpus: Corpus) -> list[tuple[str, str]]:
     """Return what a corpus holds as lines of a table: what each number is, and the number."""
-    documents = "not known: name the tokenizer" if corpus.documents is None else f"{corpus.documents:,}"
+    unknown = "none of their ends occurs" if corpus.expected_ends else "name the tokenizer"
+    documents = f"not known: {unknown}" if corpus.documents is None else f"{corpus.documents:,}"
     lines = [("documents", documents), ("tokens in all", f"{corpus.tokens:,}"), ("stored as", corpus.stored)]
     if corpus.last:
         lines.append(("documents end with", _boundaries(corpus.last)))

@@ -34,12 +34,13 @@ FORMATS: tuple[Format, ...] = (
     LITDATA, MDS, ARROW, PARQUET, NPZ, TORCH, SAFETENSORS, WEBDATASET, ARRAY_RECORD, TFRECORD, MEGATRON, DATATROVE, CSV,
     JSON_LINES, PRINTED, JSON, TOKENS, SHARDS,
     in_folder(JSON_LINES, (".jsonl", ".ndjson")), in_folder(CSV, (".csv", ".tsv")), in_folder(NPZ, (".npz",)),
+    in_folder(TORCH, (".pt", ".pth"), may_be_weights=True),
 )  # fmt: skip
 KNOWN_FORMATS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
     "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
-    "a .bin or raw .npy of token ids, a folder or prefix of such shards; a folder of JSONL, CSV or npz files; a text "
-    "in which a program printed the batch"
+    "a .bin or raw .npy of token ids, a folder or prefix of such shards; a folder of JSONL, CSV, npz or .pt files; a "
+    "text in which a program printed the batch"
 )
 
 

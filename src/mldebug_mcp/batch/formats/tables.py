@@ -16,7 +16,17 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from mldebug_mcp.batch.batch import coco_table, is_coco
-from mldebug_mcp.batch.columns import Column, Part, Table, from_mapping, from_records, packed, records_in, row_count
+from mldebug_mcp.batch.columns import (
+    Column,
+    Part,
+    Table,
+    from_mapping,
+    from_records,
+    has_usual_columns,
+    packed,
+    records_in,
+    row_count,
+)
 from mldebug_mcp.batch.formats.files import Format, files_with, in_files, without_held_out
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.core.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
@@ -153,8 +163,11 @@ def _json_lines_tables(path: Path) -> Iterator[Table]:
     yield last
 
 
-def in_folder(found: Format, endings: tuple[str, ...]) -> Format:
-    """Return the format of a folder of such files: those that are not held out are one data set."""
+def in_folder(found: Format, endings: tuple[str, ...], *, may_be_weights: bool = False) -> Format:
+    """Return the format of a folder of such files: those that are not held out are one data set.
+
+    Where files of weights look the same, each file needs a column with a usual name of a batch.
+    """
     files_in = files_with(endings)
 
     def matches(path: Path, _: bytes) -> bool:
@@ -166,6 +179,11 @@ def in_folder(found: Format, endings: tuple[str, ...]) -> Format:
         for file in files:
             rows = 0
             for table in found.tables(file):
+                if may_be_weights and not has_usual_columns(table.columns):
+                    raise InputError(
+                        f"{shorten(str(file), 200)}: no column is called as those of a batch, so these may be weights; "
+                        "give a folder of batches alone"
+                    )
                 without = {name: [first + row for row in lacking] for name, lacking in table.rows_without.items()}
                 yield replace(table, rows_without=without, notes=[note, *table.notes], shard=file.name)
                 rows += max((row_count(column) for column in table.columns.values()), default=0)
@@ -327,14 +345,15 @@ def _parquet_tables(files: list[Path]) -> Iterator[Table]:
 
 def _parquet_parts(files: list[Path]) -> list[Part]:
     """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
-    return packed(((file, _groups_of_rows(file)) for file in files), MOST_BYTES)
+    parts = packed(((file, _groups_of_rows(file)) for file in files), MOST_BYTES)
+    return [replace(part, shard=part.file.name) for part in parts] if len(files) > 1 else parts
 
 
 def _parquet_part_tables(part: Part) -> Iterator[Table]:
     with _opened_parquet(part.file) as opened:
         groups = range(part.start, part.stop)
         for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata), row_groups=groups):
-            yield from map(_table_of_batch, _pieces_of_batch(batch))
+            yield from (replace(_table_of_batch(piece), shard=part.shard) for piece in _pieces_of_batch(batch))
 
 
 PARQUET = in_files(

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.batch.batch import Batch, CellCounts
+from mldebug_mcp.batch.batch import Batch, CellCounts, ImageStats
 from mldebug_mcp.batch.columns import (
     CLASS_NAMES,
+    COLOUR_CHANNELS,
     FLOAT_INPUTS,
     MAX_SHARE_OUTSIDE,
     SCALED_INSIDE,
@@ -19,6 +20,7 @@ from mldebug_mcp.batch.columns import (
     Scaling,
     channel_axis,
     is_float,
+    is_of_images,
     origin,
     row_count,
     share_outside,
@@ -26,6 +28,7 @@ from mldebug_mcp.batch.columns import (
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
@@ -282,6 +285,126 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
     return None
 
 
+# Images, or latents of them, of which some are on another scale or have their channels in another order.
+
+
+MIN_TIMES_SPREAD = 2.5
+"""Times by which deviations of the two kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and
+more."""
+MIN_TIMES_OF_SOUNDS = 100
+"""The same for sounds, which are loud or soft. Chosen: numbers of 16 bits are 32,768 times as large as floats."""
+SOUNDS = ("audio", "waveform", "waveforms", "input_values")
+"""Columns of sampled sounds."""
+MIN_ROWS_OF_KIND = 3
+"""Rows of the rarer kind. Chosen: one or two may be damaged."""
+MIN_ROWS_OF_SCALES = 16
+"""Rows from which two kinds differ from a wide spread. Chosen: of fewer, gaps are large by chance."""
+MAX_SMOOTHNESS_APART = 0.25
+"""Difference of the correlations of neighbouring numbers in the two kinds. Chosen: between photographs and noise lies
+four times as much."""
+MIN_IMAGES_OF_PART = 16
+"""Images of a file or a split from which its mean tells its kind. Chosen: fewer are of one scene."""
+MAX_SHARE_OF_DISTANCE = 0.25
+"""Distance of the means of channels in opposite order, as a share of that in the same one. Chosen: real sets differ."""
+MIN_ERRORS_APART = 6
+"""Standard errors by which the first channel is off the last, in both. Chosen: no chance among many files."""
+
+
+@batch_check(
+    severity="warning",
+    why="The network sees the same content as two different inputs: statistics of its layers fit neither.",
+    fix="Give all images to one processor, and all latents the VAE's scaling_factor; OpenCV reads BGR, others RGB.",
+    quotes=("slavv_finetune_preprocessing", "karpathy_recipe_visualize_before_net"),
+    whole=True,
+)
+def parts_prepared_apart(batch: Batch) -> Evidence | None:
+    """Images of a file or of the evaluation split are on another scale, or have their channels in the opposite order.
+
+    Not this when: a part holds few images; their first and last channel have nearly the same mean.
+    """
+    summaries = []
+    images = {} if batch.overlap is None else batch.overlap.images
+    for name in dict.fromkeys(column for column, _ in images):
+        parts = [
+            (part or "these data", stats)
+            for (column, part), stats in images.items()
+            if column == name and stats.images >= MIN_IMAGES_OF_PART and stats.deviation
+        ]
+        for part, stats in parts[1:]:
+            if differs := _prepared_apart(parts[0][1], stats):
+                summaries.append(f"{name} of {part} {differs} of {parts[0][0]}")
+    return batch_evidence("; ".join(summaries[:MAX_SHOWN_COLUMNS])) if summaries else None
+
+
+def _prepared_apart(stats: ImageStats, other: ImageStats) -> str:
+    """Return how the images of another part differ from those of the first one, in words; empty if they do not."""
+    here, there = stats.channels, other.channels
+    if here.shape != there.shape:
+        return ""
+    times = max(stats.deviation, other.deviation) / min(stats.deviation, other.deviation)
+    if times >= MIN_TIMES_SPREAD:
+        return f"deviate by {other.deviation:.3g}, against {stats.deviation:.3g}"
+    direct, turned = np.linalg.norm(here - there), np.linalg.norm(here - there[::-1])
+    apart = [abs(part.difference) / part.images >= MIN_ERRORS_APART * part.error for part in (stats, other)]
+    if len(here) == COLOUR_CHANNELS and all(apart) and turned <= MAX_SHARE_OF_DISTANCE * direct:
+        means = ", ".join(f"{mean:.3g}" for mean in there)
+        return f"have the channel means {means}, in the opposite order of those"
+    return ""
+
+
+@batch_check(
+    severity="warning",
+    why="The loss is that of the larger rows alone, and the network learns to tell the two kinds apart.",
+    fix="Multiply each latent once by the VAE's scaling_factor, where it is encoded; give all images to one processor.",
+    quotes=("slavv_finetune_preprocessing",),
+)
+def rows_on_two_scales(batch: Batch) -> Evidence | None:
+    """The deviations within images or latents fall in two groups, 2.5 times or more apart, and nothing lies between.
+
+    Of sounds it is 100 times.
+
+    Not this when: deviations vary widely in either group; a group has fewer than three rows; one is smooth and the
+    other is noise, as images that show nothing are; images of bytes stand among scaled ones (`input_not_normalized`).
+    """
+    for name, array in batch.floats.items():
+        image_like = is_of_images(name) and array.ndim in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
+        sound = name in SOUNDS and array.ndim > 1
+        if not (image_like or sound) or len(array) != batch.rows or len(array) < MIN_ROWS_OF_SCALES:
+            continue
+        if image_like and name in FLOAT_INPUTS and len(_left_as_bytes(array)):
+            continue
+        with np.errstate(invalid="ignore"):
+            spread = array.reshape(len(array), -1).std(axis=1)
+        places = np.flatnonzero(np.isfinite(spread) & (spread > MIN_SPREAD_OF_IMAGE))
+        places = places[np.argsort(spread[places])]
+        logs = np.log(spread[places])
+        if len(logs) < MIN_ROWS_OF_SCALES:
+            continue
+        cut = int(np.argmax(np.diff(logs))) + 1
+        gap, width = logs[cut] - logs[cut - 1], max(np.ptp(logs[:cut]), np.ptp(logs[cut:]))
+        groups = sorted((places[:cut], places[cut:]), key=len)
+        if (
+            gap < math.log(MIN_TIMES_OF_SOUNDS if sound else MIN_TIMES_SPREAD)
+            or width > gap
+            or len(groups[0]) < MIN_ROWS_OF_KIND
+        ):
+            continue
+        low, high = (_smoothness(array[group]) for group in groups)
+        if abs(low - high) > MAX_SMOOTHNESS_APART:
+            continue
+        rare, common = (median(spread[group]) for group in groups)
+        summary = f"{name} deviate by {rare:.3g} in {{rows}}, and by {common:.3g} in the others"
+        return in_rows(batch, batch.numbers[np.sort(groups[0])], summary)
+    return None
+
+
+def _smoothness(images: Floats) -> float:
+    """Return the median correlation of neighbouring numbers within images, which no scale changes."""
+    centred = images - images.mean(axis=tuple(range(1, images.ndim)), keepdims=True)
+    flat = [part.reshape(len(images), -1) for part in (centred[..., 1:], centred[..., :-1], centred)]
+    return median((flat[0] * flat[1]).mean(axis=1) / np.square(flat[2]).mean(axis=1))
+
+
 # Images of one colour.
 
 
@@ -364,6 +487,8 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
 CONSTANT_COLUMN_LEAST_ROWS = 50
 """Rows from which a constant value is reported. Chosen: in so many it is not an accident."""
+MAX_NAME_SHOWN = 30
+"""Characters of a column's name that are shown. Chosen: a line holds several."""
 MAX_SHOWN_COLUMNS = 4
 """Columns that a sentence names. Chosen: a line holds as many."""
 
@@ -389,7 +514,7 @@ def constant_column(batch: Batch) -> Evidence | None:
     if not found or len(found) == len(counts):
         return None
     listed = ", ".join(
-        f"{shorten(name, 30)} ({quoted(cell_counts.value)})"
+        f"{shorten(name, MAX_NAME_SHOWN)} ({quoted(cell_counts.value)})"
         for name, cell_counts in list(found.items())[:MAX_SHOWN_COLUMNS]
     )
     measured = any(cell_counts.numeric and "." in cell_counts.value for cell_counts in found.values())
@@ -408,7 +533,7 @@ def constant_column(batch: Batch) -> Evidence | None:
 def equal_columns(batch: Batch) -> Evidence | None:
     """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
 
-    Or a column is neither empty nor 0 exactly where the target is 1: what is filled in after it.
+    Or a column is empty or 0 wherever the target is 0, and filled in most rows where it is 1: what comes after it.
 
     Not this when: they never vary (`constant_column`); the rows are few.
     """
@@ -420,24 +545,40 @@ def equal_columns(batch: Batch) -> Evidence | None:
     }
     alike: dict[int, list[str]] = defaultdict(list)
     for name, cell_counts in varying.items():
-        alike[cell_counts.sum].append(shorten(name, 30))
+        alike[cell_counts.sum].append(shorten(name, MAX_NAME_SHOWN))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
     same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
-    filled = _rescaled_targets(batch) + _filled_with_target(varying, next(reversed(counts), ""))
+    filled = _rescaled_targets(batch) + _filled_with_target(varying)
     if not same and not filled:
         return None
     return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
 
 
-def _filled_with_target(counts: Mapping[str, CellCounts], last: str) -> list[str]:
-    """Return which columns are filled exactly where the target is 1, by its name or as the last column."""
-    return [
-        f"{shorten(name, 30)} is neither empty nor 0 exactly where {shorten(target, 30)} is 1"
-        for target in counts
-        if target == last or target in CLASS_NAMES
-        for name, cell_counts in counts.items()
-        if cell_counts.filled == counts[target].sum != cell_counts.sum
-    ]
+MIN_SHARE_FILLED = 0.8
+"""Share of the rows of the class in which such a column is filled. Chosen: a feature of some of them is none."""
+MIN_ROWS_FILLED = 30
+"""Rows in which it is filled. Chosen: of fewer that all are of one class, chance may be the reason."""
+MAX_SHARE_OF_CLASS = 0.9
+"""Share of the rows that are of the class. Chosen: of a commoner one all rows of a column may be by chance."""
+
+
+def _filled_with_target(counts: Mapping[str, CellCounts]) -> list[str]:
+    """Return which columns are filled where the target is 1 alone, by its name or as the last column."""
+    found = []
+    for target, ones in counts.items():
+        positives = ones.filled_with.get(target, 0)
+        least = max(MIN_ROWS_FILLED, MIN_SHARE_FILLED * positives)
+        for name, cell_counts in counts.items():
+            filled = cell_counts.filled
+            if name == target or filled != cell_counts.filled_with.get(target) or cell_counts.sum == ones.sum:
+                continue
+            column, wanted = (shorten(each, MAX_NAME_SHOWN) for each in (name, target))
+            if filled == positives:
+                found.append(f"{column} is neither empty nor 0 exactly where {wanted} is 1")
+            elif filled >= least and positives <= MAX_SHARE_OF_CLASS * ones.rows:
+                rows = f"{filled:,} of {positives:,} rows where it is 1"
+                found.append(f"{column} is empty or 0 wherever {wanted} is 0, and filled in {rows}")
+    return found
 
 
 def _inputs_and_targets(batch: Batch) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -541,8 +682,8 @@ def time_out_of_order(batch: Batch) -> Evidence | None:
         count = len(starts) + 1
         if key and len(touched) > (1 - MIN_SHARE_IN_ORDER) * count:
             continue
-        where = f" within {len(touched)} of {count} series of {shorten(key, 30)}" if key else ""
-        summary = f"{shorten(name, 30)} goes back at {{rows}}{where}"
+        where = f" within {len(touched)} of {count} series of {shorten(key, MAX_NAME_SHOWN)}" if key else ""
+        summary = f"{shorten(name, MAX_NAME_SHOWN)} goes back at {{rows}}{where}"
         return in_rows(batch, batch.numbers[back], summary, severity=None if key else "info")
     return None
 

@@ -289,8 +289,8 @@ def _exchanged(batch: Batch) -> Evidence | None:
 @batch_check(
     severity="warning",
     why=(
-        "The model spends its capacity on writing the user's words; on short answers the loss is mostly the prompt's, "
-        "so it looks better or worse than the answers are."
+        "The model spends its capacity on writing a user's words or a tool's output; on short answers the loss is "
+        "mostly the prompt's, so it looks better or worse than the answers are."
     ),
     fix=(
         "TRL: give prompt and completion columns (completion_only_loss is then the default), or "
@@ -313,7 +313,10 @@ def prompt_not_masked(batch: Batch) -> Evidence | None:
     half of its words are trained on: a mask that is off by a token or two does not count.
     """
     found = [row for row in role_losses(batch) if row.prompts_trained and not row.only_prompts]
-    return _on_prompts(batch, found, "{tokens} prompt tokens in {rows} carry labels") or _against_columns(batch)
+    roles = {turn.role for row in found for turn in row.prompts_trained}
+    where = f", all of them in turns of the {roles.pop()}" if len(roles) == 1 else ""
+    summary = f"{{tokens}} prompt tokens in {{rows}} carry labels{where}"
+    return _on_prompts(batch, found, summary) or _against_columns(batch)
 
 
 def _against_columns(batch: Batch) -> Evidence | None:

@@ -20,6 +20,10 @@ MIN_TOKENS = 10_000
 """Tokens of a stream in which an end of a document is expected. Chosen: ten times a usual document of the web."""
 TEXT_LIKE = 0.01
 """Share of the commonest id. Chosen: in text it is several in a hundred, in ids drawn at random far less."""
+MAX_SHARD_NAME = 80
+"""Characters of a shard's name that are shown. Chosen: a line of a terminal."""
+MAX_FILES_NAMED = 3
+"""Files that a sentence names. Chosen: a line holds as many."""
 NEARLY_ALL = 0.9
 """Share of documents that end with an id for it to be their end. Chosen: texts end with one punctuation mark in up to
 two thirds of the cases."""
@@ -84,17 +88,43 @@ def _wrapped_end(batch: Batch, corpus: CorpusCounts) -> int | None:
 def document_end_missing(batch: Batch) -> Evidence | None:
     """No token stands between documents, or one in twenty documents lacks it.
 
-    Without tokenizer and configuration it is seen where documents neither end nor begin with one id.
+    Without tokenizer and configuration it is seen where documents neither end nor begin with one id. Or a file holds no
+    special token at all, where 20 are due by what the other files of the corpus hold.
 
     Not this when: another id stands there (`document_end_wrong`); documents are cut at one length
     (`documents_truncated`); the data are ids drawn at random, and no text; a stream holds fewer than 10,000 tokens.
     """
     corpus = batch.corpus
+    if corpus is not None and (of_files := _files_without_ends(corpus)):
+        return batch_evidence(of_files)
     if corpus is None or _wrong_end(batch, corpus) is not None or _wrapped_end(batch, corpus) is not None:
         return None
     if _misread(corpus):  # ids that are none have no end
         return None
     return _missing_in_stream(batch, corpus) if corpus.is_stream else _missing_after_documents(batch, corpus)
+
+
+MIN_ENDS_DUE = 20
+"""Ends of documents that a file has by the other files, where it has none. Chosen: no chance, and no long document."""
+
+
+def _files_without_ends(corpus: CorpusCounts) -> str:
+    """Return which files hold no token that may stand between documents, as other files do; empty if none is so."""
+    filled = [shard for shard in corpus.shards.values() if shard.marks]
+    tokens, marks = (sum(counts) for counts in ([shard.tokens for shard in filled], [shard.marks for shard in filled]))
+    lacking = [
+        name
+        for name, shard in corpus.shards.items()
+        if not shard.marks and shard.tokens * marks >= MIN_ENDS_DUE * max(1, tokens)
+    ]
+    if not lacking or len(lacking) > len(filled):
+        return ""
+    names = ", ".join(shorten(name, MAX_SHARD_NAME) for name in lacking[:MAX_FILES_NAMED])
+    verb = "holds" if len(lacking) == 1 else "hold"
+    return (
+        f"{names} {verb} no token that stands between documents ({counted(len(lacking), 'file')} of "
+        f"{len(corpus.shards)}); the others hold {marks:,} special tokens in {tokens:,}"
+    )
 
 
 def _missing_in_stream(batch: Batch, corpus: CorpusCounts) -> Evidence | None:
@@ -286,8 +316,6 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
     return batch_evidence(f"{summary}, but the vocabulary has {size:,} ids{ends}", values={"vocabulary": size})
 
 
-MAX_SHARD_NAME = 80
-"""Characters of a shard's name that are shown. Chosen: a line of a terminal."""
 MIN_PAIRS = 500
 """Pairs of tokens that are looked at. Chosen: a shorter corpus is none."""
 ALL_ZERO = 0.98
@@ -460,7 +488,8 @@ LEAST_DISTANCE = 0.03
 def corpus_sorted(batch: Batch) -> Evidence | None:
     """Documents rise or fall in length, or their ids change along the corpus, as where one source follows another.
 
-    Where the files of a folder have different names, as sources have that a loader mixes, it is a remark.
+    Where the files of a folder have different names, as sources have that a loader mixes, it is a remark. So it is
+    where rows are padded: a loader groups the rows of a batch by length.
 
     Not this when: rows are windows of a stream; there are few documents. A loader that shuffles mends it.
     """
@@ -469,7 +498,10 @@ def corpus_sorted(batch: Batch) -> Evidence | None:
         return None
     found = order_by_length(corpus)
     if found:
-        return batch_evidence(f"the documents are sorted by length, {found}")
+        of_batch = any(side.padded and bool((side.ids.lengths > side.lengths).any()) for side in batch.sides)
+        why = "; their rows are padded, as where a loader groups rows by length" if of_batch else ""
+        summary = f"the documents are sorted by length, {found}{why}"
+        return batch_evidence(summary, severity="info" if of_batch else None)
     between, within = corpus.composition.distances()
     if is_by_source(corpus):
         named = len({_DIGITS.sub("", name) for name in corpus.shards}) > 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
-from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.batch import MAX_PART_NAME, WHITE, Batch, PartCounts
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of, shifted_rows
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, gather, in_rows, of_rows, problems_of, rows_of, rows_where
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.conventions import IGNORED_LABEL
-from mldebug_mcp.core.text import counted, quoted
+from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
 VOID = (255, -1)
@@ -397,6 +400,57 @@ LEAST_LABELS = 8
 fewer."""
 MIN_DOMINANT_CLASS_SHARE = 0.9
 """Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
+
+
+# Parts of the data that number or colour their classes in another way.
+
+
+MIN_LABELS_OF_PART = 30
+"""Labels of a part. Chosen: fewer may lack a class by chance."""
+MIN_PARTS_AND_CLASSES = 3
+"""Parts that begin at 0, and their classes. Chosen: one part of two classes may lack the third."""
+MAX_PARTS_NAMED = 3
+"""Parts that a sentence names. Chosen: a line holds as many."""
+MIN_MASKS_OF_KIND = 3
+"""Masks of a kind that are no accident. Chosen: one or two may be drawn otherwise."""
+
+
+@batch_check(
+    severity="error",
+    why="A class of one part is another class in the rest: the model is taught both, and one class is out of range.",
+    fix="Map the labels of each file or source to classes by name, from 0 to num_labels - 1; divide masks by 255.",
+    quotes=("karpathy_recipe_inspect_data",),
+    whole=True,
+)
+def classes_moved(batch: Batch) -> Evidence | None:
+    """The classes of a file or a source are all those of the others plus one; or masks are 0 and 255 in some rows.
+
+    Not this when: a part lacks classes or has more of them; 255 marks the pixels without a class next to others.
+    """
+    parts = batch.totals.parts if batch.totals is not None else PartCounts()
+    summaries = [*_moved_labels(parts.classes), *_white_masks(parts)]
+    return batch_evidence("; ".join(summaries)) if summaries else None
+
+
+def _moved_labels(classes: Mapping[str, Counter[int]]) -> Iterator[str]:
+    parts = {name: set(counts) for name, counts in classes.items() if counts.total() >= MIN_LABELS_OF_PART}
+    least = [name for name, found in parts.items() if 0 in found]
+    usual = set().union(*(parts[name] for name in least))
+    moved = [name for name, found in parts.items() if len(found) > 1 and found == {label + 1 for label in usual}]
+    # A third class may well be one that two parts of a few classes share.
+    if moved and usual == set(range(len(usual))) and len(least) + len(usual) > MIN_PARTS_AND_CLASSES:
+        names = ", ".join(quoted(shorten(name, MAX_PART_NAME)) for name in moved[:MAX_PARTS_NAMED])
+        yield (
+            f"labels run from 1 to {len(usual)} in {names} ({len(moved)} of {counted(len(parts), 'part')}), "
+            f"and from 0 to {len(usual) - 1} in the others"
+        )
+
+
+def _white_masks(parts: PartCounts) -> Iterator[str]:
+    for name, (counts, where) in parts.masks.items():
+        if min(counts[1], counts[WHITE]) >= MIN_MASKS_OF_KIND and not counts[-1]:
+            at = f", the first of them in {where[WHITE]}" if where[WHITE] else ""
+            yield f"{name} are 0 and 255 in {counts[WHITE]} rows{at}, and 0 and 1 in {counts[1]}"
 
 
 @batch_check(

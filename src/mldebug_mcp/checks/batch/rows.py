@@ -43,22 +43,26 @@ SHARDS_NAMED = 3
         "LLaMA-Factory": "see that a data set is not listed twice.",
     },
     quotes=("karpathy_recipe_inspect_data",),
-    purposes=("sft", "pretraining", "dpo", "classification", "embedding", "vlm"),
     whole=True,
 )
 def duplicate_rows(batch: Batch) -> Evidence | None:
     """A row is the same as an earlier one in everything that the model sees.
 
     Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
-    Where rows have rewards, it is a remark: a policy answers an easy prompt several times alike.
+    Where rows have rewards, it is a remark: a policy answers an easy prompt several times alike. A file of a folder
+    that holds the same rows as another is seen for all purposes: ranks that read one shard.
     """
-    copies = [] if batch.corpus is None else batch.corpus.copies()
-    if batch.overlap is None or not (len(batch.overlap.exact) or copies):
+    if batch.overlap is None:
+        return None
+    same_tokens = [] if batch.corpus is None else batch.corpus.copies()
+    copies = same_tokens or list(batch.overlap.files)
+    if not copies and (batch.purpose == "generation" or not len(batch.overlap.exact)):
         return None
     again = batch.overlap.exact
     example = f" (row {again[0, 0]} is row {again[0, 1]})" if len(again) else ""
     whole = ", ".join(f"{copy} is {original}" for copy, original in copies[:SHARDS_NAMED])
-    shards = f"; shards whose tokens are all those of another: {len(copies)} ({whole})" if copies else ""
+    what = "shards whose tokens" if same_tokens else "files whose rows"
+    shards = f"; {what} are all those of another: {len(copies)} ({whole})" if copies else ""
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
     few = len(again) < 0.01 * batch.overlap.rows or batch.is_rated
     severity: Severity | None = "info" if few and not copies else None
@@ -158,12 +162,14 @@ MANY_SHARED = 0.1
     whole=True,
 )
 def split_leakage(batch: Batch) -> Evidence | None:
-    """Rows of the data set given with --against are also here, exactly or nearly.
+    """Rows of the data set given with --against are also here, exactly or nearly; or two masks of splits share rows.
 
     Not this when: rows share a system prompt or other boilerplate, but not four fifths of their text. Below one row
     in a hundred, all of them near, it is a warning; the share was chosen by hand. Of corpora, passages of 32 tokens are
     compared too, so that cuts at other places hide nothing.
     """
+    if masks := problems_of(batch, "split_leakage"):
+        return batch_evidence("; ".join(problem.summary for problem in masks), rows_of(masks))
     overlap = batch.overlap
     if overlap is None or overlap.against_exact is None or overlap.against_near is None:
         return None
@@ -391,17 +397,21 @@ _NEGATIVE = ("negative", "neg")
 
 @batch_check(
     severity="error",
-    why="The same text is to be near the anchor and far from it: the two terms of the loss cancel, and it cannot fall.",
+    why="The same text or item is to be near and far: the two terms of the loss cancel, and it cannot fall.",
     fix="See that the columns have different sources; drop mined negatives that are the positive or the anchor itself.",
     quotes=("karpathy_recipe_inspect_data",),
-    purposes=("embedding",),
+    purposes=("embedding", "classification"),
 )
 def positive_equals_negative(batch: Batch) -> Evidence | None:
-    """A row's negative is its positive, or its anchor, token for token.
+    """A row's negative is its positive, or its anchor, token for token; or an item that was drawn against it is it.
 
     Not this when: anchor and positive are the same, as in SimCSE, where dropout tells them apart; the columns do not
-    say which of them is the negative.
+    say which of them is the negative. Of one row in a hundred it is a remark: items are drawn by chance.
     """
+    drawn = rows_of(problems_of(batch, "positive_equals_negative"))
+    if len(drawn):
+        grade: Severity = "info" if len(drawn) <= MAX_SHARE_FOR_REMARK * batch.rows else "warning"
+        return in_rows(batch, drawn, "an item that is drawn as a negative is the positive in {rows}", severity=grade)
     rows, other = _rows_with_equal_sides(batch, _POSITIVE), "positive"
     if not len(rows):
         rows, other = _rows_with_equal_sides(batch, ("anchor", "query")), "anchor"

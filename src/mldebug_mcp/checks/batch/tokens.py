@@ -324,7 +324,7 @@ is 1."""
     quotes=("hfcourse_decode_inputs",),
 )
 def tokenizer_mismatch(batch: Batch) -> Evidence | None:
-    """The ids decode to a text from which this tokenizer makes other ids.
+    """The ids decode to a text from which this tokenizer makes other ids, or some rows have other ids than their text.
 
     Not this when: the tokenizer does not give the same ids for a text that it wrote; words are hidden at random; words
     are split at random on purpose (subword regularisation); a model sampled the ids, as completions with advantages.
@@ -334,6 +334,8 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
     tokenizer = batch.tokenizer
     if tokenizer is None:
         return None
+    if problems := problems_of(batch, "tokenizer_mismatch"):
+        return batch_evidence(problems[0].summary, rows_of(problems))
     written = any(name.startswith("advantage") or "logp" in name for name in batch.columns)
     hidden = [
         side
@@ -527,12 +529,16 @@ def missing_bos(batch: Batch) -> Evidence | None:
     """The tokenizer or its chat template puts a first token before a text, and rows begin without it.
 
     Not this when: the model has no such token, or neither tokenizer nor template writes it; rows are pieces of a
-    stream and the token stands inside them; a row is a single token (`empty_row`).
+    stream and the token stands inside them; a row is a single token (`empty_row`); the chat template alone writes the
+    token, and rows to pretrain on or to go on from are no conversations.
     """
     tokenizer = batch.tokenizer
     if tokenizer is None or tokenizer.bos is None or not (tokenizer.adds_bos or tokenizer.template_adds_bos):
         return None
     if tokenizer.template is not None and not tokenizer.template_adds_bos and any(row.turns for row in batch.roles):
+        return None
+    plain = batch.purpose in ("pretraining", "generation")
+    if plain and not tokenizer.adds_bos and not any(row.turns for row in batch.roles):
         return None
     bos = tokenizer.bos
     sides = [side for side in batch.full_sides if not _is_piece_of_stream(batch, side, bos)]
