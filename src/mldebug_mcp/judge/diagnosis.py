@@ -428,12 +428,14 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
         comparison = compare(run, reference)
     facts = column_facts(run)
     examined = with_reasons(examined, facts)
-    settings, quantities = setting_facts(run), quantity_facts(run, examined)
+    with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
+        settings, quantities = setting_facts(run), quantity_facts(run, examined)
+        of_traits = evidence_from_traits(run, settings, quantities)
     evidence = [
         *_evidence_from_comparison(comparison),
         *evidence_from_run(run, examined, facts),
         *evidence_from_classifier(run, fitted().with_findings.questions.get(ABOUT, 0.0)),
-        *evidence_from_traits(run, settings, quantities),
+        *of_traits,
     ]
     return RunKnowledge(run.kind, examined, evidence, facts, settings, quantities, comparison, problems)
 

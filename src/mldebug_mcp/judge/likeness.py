@@ -16,8 +16,9 @@ from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import CauseEvidence
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.names.quantities import THROUGHPUTS
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, SettingFact
 
@@ -206,7 +207,7 @@ PEAK_SHARE = 0.5
 """Share of its range by which a curve leaves both of its ends: a peak or a dip."""
 NOISY_SHARE = 0.25
 """Share of its range that is noise in a noisy curve."""
-_WORD = regex(r"[a-z]{2,}")
+_LETTERS = regex(r"[a-z]{2,}")
 _CAMEL = regex(r"([a-z])([A-Z])")
 
 
@@ -218,14 +219,28 @@ def traits_of(run: Run, settings: Sequence[SettingFact], quantities: Sequence[Qu
         f"ends {run.ending.how}": "",
         **({"resumed": "it was resumed"} if run.restarts else {}),
         **{trait: str(setting) for setting in settings for trait in _of_setting(setting)},
-        **{trait: words for quantity in quantities for trait, words in _of_quantity(quantity)},
+        **{
+            trait: words
+            for quantity in quantities
+            if _trains(run[quantity.name])
+            for trait, words in _of_quantity(quantity)
+        },
         **{f"says {stem}": "" for line in lines for stem in stems(line)},
     }
 
 
+def _trains(series: Series) -> bool:
+    """Say whether a series tells how training goes, rather than how fast it is or what memory it takes.
+
+    These have their own questions, and are logged next to any fault.
+    """
+    role = series.role
+    return role is None or not (role.quantity.is_memory or role.quantity.is_duration or role.quantity in THROUGHPUTS)
+
+
 def stems(text: str) -> set[str]:
     """Return the beginnings of the words of a name or a line, in lower case."""
-    return {word[:STEM] for word in _WORD.findall(_CAMEL.sub(r"\1 \2", text).lower())}
+    return {word[:STEM] for word in _LETTERS.findall(_CAMEL.sub(r"\1 \2", text).lower())}
 
 
 def _of_setting(setting: SettingFact) -> Iterator[str]:
