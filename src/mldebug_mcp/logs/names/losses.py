@@ -521,12 +521,20 @@ MIN_SHARE_REGULAR = 0.5
 """Share of evaluations at the usual distance from the one before; chosen: the others failed in between."""
 
 
+_NAN_IF_NOTHING_HELD_OUT = "ValidDeviance"
+"""What R's gbm prints as NaN throughout where no rows are held out, as by default."""
+
+
 def unmeasured_evaluation(columns: Columns) -> str | None:
     """A measure of evaluation that is NaN but for a number in each fifth record was not measured in the others.
 
     NaN at the place of an evaluation stays a value.
     """
     notes = []
+    held_out = columns.get(_NAN_IF_NOTHING_HELD_OUT)
+    if held_out is not None and np.isnan(held_out.values()).all():
+        del columns[_NAN_IF_NOTHING_HELD_OUT]
+        notes.append(f"{_NAN_IF_NOTHING_HELD_OUT} is NaN in all records: gbm held out no rows")
     for name in [name for name in columns if is_evaluation(name)]:
         at, value = columns[name].arrays()
         measured = at[~np.isnan(value)]

@@ -385,6 +385,10 @@ MAX_METRICS = 20_000
 _KERAS = regex(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
+_KERAS_AGAIN = regex(
+    r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\d.]))\s*(?P<count>\d{1,9})/(?P<total>\d{1,9})\s*(?:\[[=>.]{5,}\]|[━─]{5,})"
+)
+"""Where Keras draws its bar again behind itself, as nothing went back: "acc: 0.25 80/99 [==>..]", "acc: 0.250080/99 ["."""
 _ARROWS = regex(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
@@ -447,6 +451,8 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line)
     if keras is None:
         return None
+    *_, last = [keras, *(again for again in _KERAS_AGAIN.finditer(line) if again["total"] == keras["total"])]
+    keras = _KERAS.match(line[last.start() :]) or keras
     at, total = whole_number(keras["count"]), whole_number(keras["total"])
     rest = _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
     return Bar("", at, total, rest, "", keras=True, line=keras["drawn"] is None)
@@ -456,11 +462,16 @@ _SHORT_HEAD = 4
 """Characters of a head from which on it is a description: below them, what stands before a bar is not its own."""
 
 
+_REPORTS = regex(rf"\s{{1,4}}[A-Za-z]\w{{0,30}}\s?[:=]\s?{NUMBER}[,;|\s]", re.IGNORECASE)
+"""What begins the description of the next drawing, behind a blank: a metric and its value."""
+
+
 def bars_apart(line: str) -> list[str]:
     """Return the parts of a line that holds one drawing of a bar after another without a line end, [] for others.
 
     Drawings of one bar begin alike, even where the terminal cut each off: "| epoch 1:  5%| | 1/20 [0:01, lo| epoch 1:".
     Another bar or a line of text begins right behind the bracket of the bar above it: "[00:32<53:42, 3.2s/it]Iter 20:".
+    A bar that reports its metrics in front begins behind a blank too: "1.19s/it] loss: 4.25, epoch 0:  1%|".
     """
     drawn = list(_TQDM.finditer(line)) if "%|" in line else []
     if not drawn:
@@ -469,6 +480,7 @@ def bars_apart(line: str) -> list[str]:
     again = re.finditer(rf"{re.escape(head)}(?=\s{{0,8}}\d{{1,3}}%\|)", line) if len(head) >= _SHORT_HEAD else []
     starts = {found.start() for found in again} - {line.find(head)}
     starts |= {bar.end() for bar in drawn if bar["end"] and line[bar.end() : bar.end() + 1].strip()}
+    starts |= {bar.end() for bar, after in pairwise(drawn) if _REPORTS.match(line, bar.end(), after.start())}
     edges = [0, *sorted(starts), len(line)]
     return [line[first:last] for first, last in pairwise(edges)] if starts else []
 

@@ -774,6 +774,34 @@ _FORMS = (
     # A number of the same rows by something else: "(export probe, same rows: 3.09 3.09)".
     _Form(", same ", r"\g<by> same \g<of>",
           r"(?<=\()(?P<by>[A-Za-z][\w -]{1,30}), same (?P<of>[a-z]{3,12})(?=\s?[:=])"),
+    # The set that a record is of, as a value among others: "Epoch: 3, Phase: val, Loss: 0.5"; ML.NET says both.
+    _Form(("hase", "ode", "tage", "plit", "set"), r"\g<set> | \g<before>\g<behind>",
+          r"^(?=.{0,200}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>.{0,200}?)(?<![\w./-])"
+          r"(?:phase\s?[:=]\s?\w{4,10},\s{1,4})?(?:phase|mode|stage|split|(?:data|sub)?set(?: used)?)\s?[:=]\s{0,12}"
+          r"(?P<set>train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?|dev)\s?[,;|]\s{0,4}(?P<behind>\S.*)$"),
+    # A loss called by its letter in front of its parts: "L: 20.5, L_crf: 4.25, L_selection: 16.25".
+    _Form("L: ", "loss: ", rf"(?<![\w./-])L: (?={NUMBER}, L_[a-z])", flags=0),
+    # DL4J, whose score is the loss: "o.d.o.l.ScoreIterationListener - Score at iteration 10 is 1.25".
+    _Form("ScoreIterationListener", r"iteration \1 loss=",
+          r"^.{0,200}\bScoreIterationListener\W{1,6}Score at iteration (\d{1,9}) is {1,4}", flags=0),
+    # Spark and Breeze: "Val and Grad Norm: 0.5 (rel: 0.1) 0.02".
+    _Form("Val and Grad Norm", r"loss=\1 relative_change=\2 grad_norm=",
+          rf"\bVal and Grad Norm: ({NUMBER}) \(rel: ({NUMBER})\) ", flags=0),
+    # Trax: "Step    500: eval  CrossEntropyLoss |  0.25".
+    _Form(" | ", r"\g<phase> \g<name> = ",
+          r"(?<=: )(?P<phase>train|eval) {1,30}(?P<name>[A-Z]\w{2,40}) \| {1,6}(?=[-+.\d]|nan\b)", flags=0),
+    # MatConvNet: "train: epoch 02:   5/ 20: 123.4 (120.2) Hz objective: 1.25 top1err: 0.5".
+    _Form(" Hz ", r"samples_per_second=\1, loss: ", rf"{NUMBER} \(({NUMBER})\) Hz obj(?:ective)?: ", flags=0),
+    # MALLET: "<10> LL/token: -9.25"; OpenNLP: "  1:  ... loglikelihood=-1250.5  0.25", "  1:  . (4500/5000) 0.9".
+    _Form("> LL/", r"step \1: objf=", r"^\s{0,4}<(\d{1,7})> LL/token: (?=[-\d])", flags=0),
+    _Form(":  .", lambda line: f"step {line['step']}: {'objf=' + line['sum'] if line['sum'] else ''} accuracy=",
+          rf"^\s{{0,8}}(?P<step>\d{{1,6}}): {{1,2}}\.{{1,3}} (?:loglikelihood=(?P<sum>{NUMBER})|\(\d{{1,12}}/\d{{1,12}}\))"
+          r"\s{1,4}(?=\d)", flags=0),
+    # DeepFaceLab: "[10:20:30][#001500][0640ms][0.45][0.25]"; faceswap: "[10:20:30] [#00150] face_A: 0.05, face_B: 0.04".
+    _Form("[#", r"step \1: step_time=\2 loss_src=\3 loss_dst=\4",
+          rf"^\[#(\d{{1,9}})\]\[([\d.]{{1,9}}m?s)\]\[({NUMBER})\]\[({NUMBER})\]\s{{0,4}}$", flags=0),
+    _Form("[#", r"step \g<step>: loss_A=\g<first>, loss_B=\g<second>",
+          rf"^\[#(?P<step>\d{{1,9}})\] (?:Loss |face_)A: (?P<first>{NUMBER}), (?:Loss |face_)B: (?P<second>{NUMBER})"),
     # A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5".
     _Form(" loss", r"\g<part>_\g<number>_",
           r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "

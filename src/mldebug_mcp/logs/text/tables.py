@@ -338,6 +338,9 @@ class Table:
             return None
         values = {name: _value(name, cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}
+        if surplus == 1 and cells[-1] == "h" and self._names[0] == "average loss":  # Vowpal Wabbit, on held-out rows
+            losses = {evaluation_name(name): numbers.pop(name) for name in self._names[:2] if name in numbers}
+            numbers = {**losses, **numbers}
         if self._names[0] == "Class":
             if _OF_TOTAL.fullmatch(cells[0]):  # an epoch
                 return None
