@@ -196,6 +196,10 @@ _LOGGING = regex(
 
 _FUNCTION = regex(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
 """Loguru names the function that logs: "src.loop:validate:88 -"."""
+_EVALUATING_LOGGER = regex(
+    r"^(?:INFO|DEBUG|WARNING):(?:[\w.]{1,60}\.)?(?:val(?:id(?:ation|ator)?)?|eval(?:uation|uator)?):$"
+)
+"""What a logger that is called by the evaluation writes before a message, in Python's own layout: "INFO:val:"."""
 _MODULE = regex(
     r"\[(?:[A-Za-z_][\w-]{0,30}\.){0,5}[A-Za-z_][\w-]{0,30}(?:\.py)?:(?P<function>[A-Za-z_]\w{0,60})(?::\d{1,6})?\]\s"
 )
@@ -308,5 +312,7 @@ def without_prefix(line: str) -> Line:
 
 
 def _evaluates(prefix: str) -> bool:
+    if _EVALUATING_LOGGER.search(prefix) is not None:
+        return True
     found = _FUNCTION.search(prefix) if prefix.endswith("-") else None
     return found is not None and any(map(names_evaluation, found["function"].split("_")))

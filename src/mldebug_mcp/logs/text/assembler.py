@@ -975,7 +975,7 @@ class Assembler:
             self._plan.take(total, values.get("step"), 0)
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
-        is_alone = parsed.counters.rest.strip(" |:=-#[]") == "" and not parsed.counters.weak
+        is_alone = parsed.counters.rest.strip(" |:;.=-#[]") == "" and not parsed.counters.weak
         self._is_counted = bool(parsed.counters.planned) or is_alone
         self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._in_heading = {*self._block}

@@ -388,7 +388,13 @@ _KERAS = regex(
 _KERAS_AGAIN = regex(
     r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\d.]))\s*(?P<count>\d{1,9})/(?P<total>\d{1,9})\s*(?:\[[=>.]{5,}\]|[━─]{5,})"
 )
-"""Where Keras draws its bar again behind itself, as nothing went back: "acc: 0.25 80/99 [==>..]", "acc: 0.250080/99 ["."""
+"""Where Keras' bar stands again behind itself, as the control characters are lost: "loss: 0.250080/99 [==>..]"."""
+_KERAS_EPOCH = regex(
+    r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\w.]))(?P<heading>Epoch \d{1,6}/\d{1,6})\s*"
+    r"(?=\d{1,9}/\d{1,9}\s*(?:\[[=>.]{5,}\]|[━─]{5,}))",
+    needs="Epoch ",
+)
+"""The heading of an epoch right before Keras' bar, where line ends are lost."""
 _ARROWS = regex(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
@@ -460,6 +466,16 @@ def bar_in(line: str) -> Bar | None:
 
 _SHORT_HEAD = 4
 """Characters of a head from which on it is a description: below them, what stands before a bar is not its own."""
+
+
+def keras_epochs_in(line: str) -> list[str]:
+    """Return the headings and bars of a line that holds several epochs of Keras, [] for others."""
+    headings = list(_KERAS_EPOCH.finditer(line))
+    if len(headings) < 2:
+        return []
+    ends = [*(heading.start() for heading in headings[1:]), len(line)]
+    parts = [(heading["heading"], line[heading.end() : end]) for heading, end in zip(headings, ends, strict=True)]
+    return [line[: headings[0].start()], *(text for part in parts for text in part)]
 
 
 _REPORTS = regex(rf"\s{{1,4}}[A-Za-z]\w{{0,30}}\s?[:=]\s?{NUMBER}[,;|\s]", re.IGNORECASE)

@@ -765,6 +765,7 @@ def _of_build_nanogpt(line: re.Match[str]) -> str:
     return f"step {line['step']}: {name} = {line['value']}"
 
 
+_A_SET = r"(?:train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?|dev)"
 _FORMS = (
     # A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125".
     _Form("@[", _of_coco, r"\bAverage (?P<which>Precision|Recall)\s{1,8}\(A[PR]\)\s{0,4}"
@@ -776,9 +777,17 @@ _FORMS = (
           r"(?<=\()(?P<by>[A-Za-z][\w -]{1,30}), same (?P<of>[a-z]{3,12})(?=\s?[:=])"),
     # The set that a record is of, as a value among others: "Epoch: 3, Phase: val, Loss: 0.5"; ML.NET says both.
     _Form(("hase", "ode", "tage", "plit", "set"), r"\g<set> | \g<before>\g<behind>",
-          r"^(?=.{0,200}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>.{0,200}?)(?<![\w./-])"
+          rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>.{{0,200}}?)(?<![\w./-])"
           r"(?:phase\s?[:=]\s?\w{4,10},\s{1,4})?(?:phase|mode|stage|split|(?:data|sub)?set(?: used)?)\s?[:=]\s{0,12}"
-          r"(?P<set>train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?|dev)\s?[,;|]\s{0,4}(?P<behind>\S.*)$"),
+          rf"(?P<set>{_A_SET})\s?[,;|\t]\s{{0,4}}(?P<behind>\S.*)$"),
+    # The same at the end of a line, or in brackets there: "epoch 3 loss 0.5 split: val", "epoch 3 loss 0.5 [val]".
+    _Form(("hase", "ode", "tage", "plit", "set", "]"), r"\g<set> | \g<before>",
+          rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>(?:(?!\b{_A_SET}\b).){{10,400}}?)[\s,;|]{{1,6}}"
+          rf"(?P<open>\[)?(?(open)|(?:phase|mode|stage|split|(?:data|sub)?set)\s?[:=]\s{{0,4}})"
+          rf"(?P<set>{_A_SET})(?(open)\])\s*$"),
+    # The same without its name, behind the epoch: "Epoch 3, val, loss: 0.5".
+    _Form(", ", r"\g<set> | \g<epoch>, ",
+          rf"^(?P<epoch>\W{{0,4}}epoch\b[^,;:=|]{{0,4}}[\d/ ]{{1,14}}),\s?(?P<set>{_A_SET}),\s(?=[a-z])"),
     # A loss called by its letter in front of its parts: "L: 20.5, L_crf: 4.25, L_selection: 16.25".
     _Form("L: ", "loss: ", rf"(?<![\w./-])L: (?={NUMBER}, L_[a-z])", flags=0),
     # DL4J, whose score is the loss: "o.d.o.l.ScoreIterationListener - Score at iteration 10 is 1.25".
@@ -795,9 +804,9 @@ _FORMS = (
     # MALLET: "<10> LL/token: -9.25"; OpenNLP: "  1:  ... loglikelihood=-1250.5  0.25", "  1:  . (4500/5000) 0.9".
     _Form("> LL/", r"step \1: objf=", r"^\s{0,4}<(\d{1,7})> LL/token: (?=[-\d])", flags=0),
     _Form(":  .", lambda line: f"step {line['step']}: {'objf=' + line['sum'] if line['sum'] else ''} accuracy=",
-          rf"^\s{{0,8}}(?P<step>\d{{1,6}}): {{1,2}}\.{{1,3}} (?:loglikelihood=(?P<sum>{NUMBER})|\(\d{{1,12}}/\d{{1,12}}\))"
-          r"\s{1,4}(?=\d)", flags=0),
-    # DeepFaceLab: "[10:20:30][#001500][0640ms][0.45][0.25]"; faceswap: "[10:20:30] [#00150] face_A: 0.05, face_B: 0.04".
+          rf"^\s{{0,8}}(?P<step>\d{{1,6}}): {{1,2}}\.{{1,3}} "
+          rf"(?:loglikelihood=(?P<sum>{NUMBER})|\(\d{{1,12}}/\d{{1,12}}\))\s{{1,4}}(?=\d)", flags=0),
+    # DeepFaceLab: "[10:20:30][#001500][0640ms][0.45][0.25]"; faceswap: "[#00150] face_A: 0.05, face_B: 0.04".
     _Form("[#", r"step \1: step_time=\2 loss_src=\3 loss_dst=\4",
           rf"^\[#(\d{{1,9}})\]\[([\d.]{{1,9}}m?s)\]\[({NUMBER})\]\[({NUMBER})\]\s{{0,4}}$", flags=0),
     _Form("[#", r"step \g<step>: loss_A=\g<first>, loss_B=\g<second>",
