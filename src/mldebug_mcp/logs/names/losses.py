@@ -437,6 +437,14 @@ _OBJECTIVE = regex(
 _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
+def loss_of_mu(columns: Columns) -> str | None:
+    """`mu_loss` is that of a policy next to a reward or the loss of a value; else it may be that of a mean."""
+    if "mu_loss" in columns and called(columns, "reward", "value_loss") and not called(columns, "policy_loss"):
+        rename(columns, "mu_loss", "policy_loss")
+        return "mu_loss: read as the policy_loss"
+    return None
+
+
 def accuracy_as_a(columns: Columns) -> str | None:
     """`a` next to a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
     names = {canonical(name) for name in columns}
@@ -637,7 +645,9 @@ def filtered_nan(columns: Columns) -> str | None:
     )
 
 
-CONVENTIONS_OF_REWARDS = (mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions)
+CONVENTIONS_OF_REWARDS = (
+    mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions, loss_of_mu,
+)  # fmt: skip
 CONVENTIONS_OF_LOSSES = (
     named_loss, evaluation_of_its_name, evaluation_of_answers, bare_phases, accuracies_by_phase, perplexity_alone,
     objective_alone, accuracy_as_a,

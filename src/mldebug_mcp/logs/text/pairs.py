@@ -49,7 +49,7 @@ _WORD = (
     rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔|\d{{1,4}}_(?=[a-z]))[\w./@()%#↔-]{{0,120}}+"  # "16_h1=0.5"
     r"(?:\+[^\W\d][\w.]{0,40}+){0,5}+"  # "Lp+Lke=0.1"
     r"(?:'s)?"  # LightGBM: "valid_0's l2"
-    r"|\([A-Za-z%][\w/%]{0,11}\))"
+    r"|\((?!nan\)|inf\))[A-Za-z%][\w/%]{0,11}\))"
 )
 _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
@@ -87,6 +87,10 @@ _NOT_A_NUMBER_INSIDE = regex(
     needs=(" nan", " inf"),
 )
 """What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
+_ENDS_IN_NONE = regex(
+    r"(?P<name>.+) (?P<number>nan(?:\.0)?|[-+]?inf(?:inity|\.0)?)", re.IGNORECASE, needs=(" nan", "inf")
+)
+"""A value that is no number, and behind it a time or a share in brackets: "loss nan (39.5s)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
@@ -184,6 +188,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         of_evaluation = next(turned, evaluation)
         named_before = 0 <= without_unit_until <= match.start() and line[without_unit_until : match.start()].isspace()
         phrase = match["name"] if named_before else _without_unit(line, match)
+        ended = _ENDS_IN_NONE.fullmatch(phrase) if match["open"] in ("(", "[") else None
+        phrase = ended["name"] if ended else phrase
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
         explicit = _is_explicit(line, match, phrase)
@@ -197,6 +203,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             record |= {failed["name"]: lost} if rest and failed["name"] not in record else {}
             name = _metric_name(rest, explicit=explicit, of=match["of"]) if rest else failed["name"]
             number = number if rest or of_evaluation else lost
+        number = (parse_number(ended["number"]) or math.nan) if ended else number
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
@@ -206,7 +213,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
         classes = _members(line, match, name, of_ranks)
-        name, number = _measured(line, match, name, number)
+        name, number = (name, number) if ended else _measured(line, match, name, number)
         name = _with_number_in_brackets(record, line, match, name)
         known = canonical(name)
         carried = carried and not ((role := role_of(name)) and role.quantity in OF_UPDATES)
