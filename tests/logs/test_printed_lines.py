@@ -262,6 +262,40 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {1: 2.5, 2: 2.375, 3: 2.25}, "eval_loss": {1: 2.3026, 2: 2.3026, 3: 2.3026}},
     ),
+    "bars of Keras one behind another, as control characters are lost": (
+        "Epoch 1/3\n  1/125 [>.......] - ETA: 3s - loss: 2.5000 - acc: 0.1250 80/125 [=====>..] - ETA: 1s - "
+        "loss: 2.2500 - acc: 0.2500125/125 [========] - 4s 31ms/step - loss: 2.0000 - acc: 0.3750 - val_loss: 2.1250\n"
+        "Epoch 2/3\n  1/125 [>.......] - ETA: 3s - loss: 1.7500 - acc: 0.5000125/125 [========] - 4s 31ms/step - "
+        "loss: 1.5000 - acc: 0.6250 - val_loss: 1.6250\n",
+        "epoch",
+        {"loss": {1: 2.0, 2: 1.5}, "accuracy": {1: 0.375, 2: 0.625}, "eval_loss": {1: 2.125, 2: 1.625}},
+    ),
+    "epochs of Keras in one line": (
+        "Epoch 1/3 1/5 [==>.....] - ETA: 3s - loss: 2.50005/5 [========] - 4s 9ms/step - loss: 2.0000 - "
+        "val_loss: 2.1250Epoch 2/3 1/5 [==>.....] - ETA: 3s - loss: 1.75005/5 [========] - 4s 9ms/step - "
+        "loss: 1.5000 - val_loss: 1.6250\n",
+        "epoch",
+        {"loss": {1: 2.0, 2: 1.5}, "eval_loss": {1: 2.125, 2: 1.625}},
+    ),
+    "a total by its letter in front of its parts, before a bar": (
+        "  0%|          | 0/90 [00:00<?, ?it/s]L: 20.5, L_crf: 4.5, L_pair: 16.0, epoch: 0/50::   1%|          | 1/90 "
+        "[00:03<1:18:31,  3.32s/it]L: 18.5, L_crf: 4.0, L_pair: 14.5, epoch: 0/50::   2%|▏         | 2/90 "
+        "[00:04<59:52,  2.54s/it] L: 16.5, L_crf: 3.5, L_pair: 13.0, epoch: 0/50::   3%|▎         | 3/90 "
+        "[00:04<45:46,  1.94s/it]\n",
+        "step",
+        {"loss": {1: 20.5, 2: 18.5, 3: 16.5}, "L_crf": {1: 4.5, 2: 4.0, 3: 3.5}},
+    ),
+    "a value that is none in front of a time": (
+        "Epoch [1][10/90]  Loss 6.5  SSL 6.25  (0.2s)\nEpoch [1][20/90]  Loss nan  SSL nan  (9.5s)\n",
+        "step",
+        {"loss": {10: 6.5, 20: float("nan")}, "SSL": {10: 6.25, 20: float("nan")}},
+    ),
+    "a list in a dict is no number of thousands": (
+        'stats: {"epoch":1,"milestones":[60,120,160],"loss":2.5}\n'
+        'stats: {"epoch":2,"milestones":[60,120,160],"loss":2.25}\n',
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.25}},
+    ),
     "bars of Keras from behind a heading on": (
         "10/10 [==============================] - 1s 9ms/step - loss: 2.5 - val_loss: 2.75\n"
         "Epoch 28/500\n10/10 [==============================] - 1s 9ms/step - loss: 2.375 - val_loss: 2.5\n"

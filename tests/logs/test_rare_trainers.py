@@ -19,6 +19,94 @@ RARE: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"reward": {8192: 4.25, 16384: 4.5}, "fps": {8192: 4096, 16384: 4112}},
     ),
+    "the score of DL4J is its loss": (
+        "06:38:16.402 [main] INFO org.dl4j.listeners.ScoreIterationListener - Score at iteration 0 is 1.5\n"
+        "06:39:50.616 [main] INFO org.dl4j.listeners.ScoreIterationListener - Score at iteration 100 is 1.25\n",
+        "step",
+        {"loss": {0: 1.5, 100: 1.25}},
+    ),
+    "Trax names the phase in each line": (
+        "Step      1: train CrossEntropyLoss |  0.75\nStep      1: eval  CrossEntropyLoss |  0.625\n"
+        "Step      1: eval          Accuracy |  0.5\nStep    500: train CrossEntropyLoss |  0.5\n"
+        "Step    500: eval  CrossEntropyLoss |  0.375\nStep    500: eval          Accuracy |  0.75\n",
+        "step",
+        {"loss": {1: 0.75, 500: 0.5}, "eval_loss": {1: 0.625, 500: 0.375}, "eval_accuracy": {1: 0.5, 500: 0.75}},
+    ),
+    "MatConvNet's pace stands in front of its objective": (
+        "train: epoch 01:   1/ 20: 120.5 (120.5) Hz objective: 2.5 top1err: 0.875 top5err: 0.5\n"
+        "train: epoch 01:  20/ 20: 140.5 (130.5) Hz objective: 2.0 top1err: 0.75 top5err: 0.25\n"
+        "val: epoch 01:   5/  5: 330.5 (320.5) Hz objective: 1.75 top1err: 0.625 top5err: 0.125\n"
+        "train: epoch 02:  20/ 20: 140.5 (130.5) Hz objective: 1.5 top1err: 0.5 top5err: 0.125\n",
+        "step",
+        {
+            "loss": {1: 2.5, 20: 2.0, 40: 1.5},
+            "eval_loss": {20: 1.75},
+            "samples_per_second": {1: 120.5, 20: 130.5, 40: 130.5},
+        },
+    ),
+    "MALLET tells a log-likelihood": (
+        "<10> LL/token: -9.5\n<20> LL/token: -8.75\n\n0\t0.25\tyear actors drama\n\n<30> LL/token: -8.5\n",
+        "step",
+        {"loss": {10: 9.5, 20: 8.75, 30: 8.5}},
+    ),
+    "OpenNLP counts in front of dots": (
+        "  1:  ... loglikelihood=-1250.5\t0.25\n  2:  ... loglikelihood=-650.5\t0.5\n",
+        "step",
+        {"loss": {1: 1250.5, 2: 650.5}, "accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "DeepFaceLab names nothing": (
+        "[15:53:49][#123401][0640ms][0.5][0.375]\n[16:08:49][#124812][0630ms][0.25][0.125]\n",
+        "step",
+        {
+            "loss_src": {123401: 0.5, 124812: 0.25},
+            "loss_dst": {123401: 0.375, 124812: 0.125},
+            "step_time": {123401: 0.64, 124812: 0.63},
+        },
+    ),
+    "faceswap counts in brackets": (
+        "[15:53:49] [#00123] face_A: 0.5, face_B: 0.375\n[15:53:50] [#00124] face_A: 0.25, face_B: 0.125\n",
+        "step",
+        {"loss_A": {123: 0.5, 124: 0.25}, "loss_B": {123: 0.375, 124: 0.125}},
+    ),
+    "Spark's value and its gradient's norm": (
+        "20/12/01 10:00:00 INFO LBFGS: Val and Grad Norm: 0.625 (rel: 0.125) 0.25\n"
+        "20/12/01 10:00:01 INFO LBFGS: Val and Grad Norm: 0.5 (rel: 0.25) 0.125\n",
+        "record",
+        {"loss": {1: 0.625, 2: 0.5}, "grad_norm": {1: 0.25, 2: 0.125}},
+    ),
+    "the deviance of R's gbm": (
+        "Iter   TrainDeviance   ValidDeviance   StepSize   Improve\n"
+        "     1        1.2500          1.3750     0.1000    0.0625\n"
+        "     2        1.1250          1.2500     0.1000    0.0312\n",
+        "step",
+        {"loss": {1: 1.25, 2: 1.125}, "eval_loss": {1: 1.375, 2: 1.25}},
+    ),
+    "a row of Ludwig's box for each set": (
+        "Epoch   4\n╒═════════╤════════╤════════════╕\n"
+        "│ rating  │   loss │   accuracy │\n╞═════════╪════════╪════════════╡\n"
+        "│ train   │ 1.1250 │     0.5000 │\n├─────────┼────────┼────────────┤\n│ vali    │ 1.2500 │     0.2500 │\n"
+        "╘═════════╧════════╧════════════╛\nEpoch   5\n╒═════════╤════════╤════════════╕\n"
+        "│ rating  │   loss │   accuracy │\n╞═════════╪════════╪════════════╡\n│ train   │ 1.0000 │     0.7500 │\n"
+        "├─────────┼────────┼────────────┤\n│ vali    │ 1.5000 │     0.5000 │\n╘═════════╧════════╧════════════╛\n",
+        "epoch",
+        {"loss": {4: 1.125, 5: 1}, "eval_loss": {4: 1.25, 5: 1.5}},
+    ),
+    "Vowpal Wabbit marks what it held out": (
+        "average    since         example     example  current  current  current  current\n"
+        "loss       last          counter      weight    label  predict features     pass\n"
+        "1.500000   1.500000            1         1.0   1.0000   0.0000        1        0\n"
+        "1.250000   1.000000            2         2.0  -1.0000   0.3934        1        0\n"
+        "0.750000   0.750000            4         4.0   1.0000   0.2857        1        1 h\n"
+        "0.625000   0.500000            8         8.0  -1.0000   0.3600        1        2 h\n",
+        "sample",
+        {"loss": {1: 1.5, 2: 1.25}, "eval_loss": {4: 0.75, 8: 0.625}},
+    ),
+    "a heading that ends in a semicolon": (
+        "Epoch 0;\nParameters norm: 106.5\nTraining loss: 1.5\nGradient norm: 0.25\n"
+        "Epoch 1;\nParameters norm: 105.5\nTraining loss: 1.25\nGradient norm: 0.125\n",
+        "epoch",
+        {"loss": {0: 1.5, 1: 1.25}, "Parameters norm": {0: 106.5, 1: 105.5}, "grad_norm": {0: 0.25, 1: 0.125}},
+    ),
     "a tag, its value and the step": (
         "global_step=192, episodic_return=-128.5\nlosses/q1_loss 65.25 200\nlosses/alpha [0.5] 200\n"
         "global_step=392, episodic_return=-64.5\nlosses/q1_loss 32.25 400\nlosses/alpha [0.25] 400\n",
@@ -167,3 +255,24 @@ def test_sets_of_lightgbm_with_names_of_ones_own_are_of_evaluation(tmp_path: Pat
     run = read(tmp_path, "[1]\ttrn's l2: 2.5\tholdout's l2: 3.5\n[2]\ttrn's l2: 1.5\tholdout's l2: 2.5\n")
     assert run["loss"].value.tolist() == [2.5, 1.5]
     assert run["eval_loss"].value.tolist() == [3.5, 2.5]
+
+
+def test_the_least_of_a_generation_is_no_clock(tmp_path: Path) -> None:
+    """Source: `tools.Logbook` of DEAP 1.4."""
+    run = read(
+        tmp_path, "gen\tnevals\tavg\tmin\tmax\n0\t300\t49.5\t36\t64\n1\t181\t53.5\t42\t66\n2\t170\t57.5\t45\t69\n"
+    )
+    assert run["min"].value.tolist() == [36, 42, 45]
+
+
+def test_what_gbm_prints_without_rows_held_out_is_no_evaluation(tmp_path: Path) -> None:
+    rows = "".join(f"{at:6d} {1.5 - at / 64:15.4f} {'nan':>15} {0.1:10.4f} {0.01:9.4f}\n" for at in range(1, 9))
+    run = read(tmp_path, f"Iter   TrainDeviance   ValidDeviance   StepSize   Improve\n{rows}")
+    assert "eval_loss" not in run
+    assert any("gbm held out no rows" in note for note in run.notes)
+
+
+def test_the_norm_of_an_error_is_no_error_rate(tmp_path: Path) -> None:
+    block = "***** Iteration #{0} *****\nLoss: {1}\nFeature norm: {0}.5\nError norm: {2}\n\n"
+    run = read(tmp_path, "".join(block.format(at, 900.5 - at, 120.5 - at) for at in range(1, 5)))
+    assert run["Error norm"].role is None

@@ -392,7 +392,7 @@ _KERAS_AGAIN = regex(
 _KERAS_EPOCH = regex(
     r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\w.]))(?P<heading>Epoch \d{1,6}/\d{1,6})\s*"
     r"(?=\d{1,9}/\d{1,9}\s*(?:\[[=>.]{5,}\]|[━─]{5,}))",
-    needs="Epoch ",
+    needs="epoch ",
 )
 """The heading of an epoch right before Keras' bar, where line ends are lost."""
 _ARROWS = regex(
