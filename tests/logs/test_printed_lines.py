@@ -9,6 +9,49 @@ import pytest
 from tests.logs.reading import Points, assert_holds, points, read
 
 PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "an evaluation below its heading, with the epoch": (
+        "Epoch 1, loss: 2.5, acc: 0.25\nValidation:\nEpoch 1, loss: 2.75, acc: 0.125\n"
+        "Epoch 2, loss: 2.0, acc: 0.5\nValidation:\nEpoch 2, loss: 2.25, acc: 0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "the same in lines below the epoch": (
+        "Epoch 1\nloss: 2.5\nacc: 0.25\nValidation:\nEpoch 1\nloss: 2.75\nacc: 0.125\n"
+        "Epoch 2\nloss: 2.0\nacc: 0.5\nValidation:\nEpoch 2\nloss: 2.25\nacc: 0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "the same with the step": (
+        "step 50 loss 2.75\nstep 100 loss 2.5\nEvaluating...\nstep 100 loss 2.625\n"
+        "step 150 loss 2.25\nstep 200 loss 2.0\nEvaluating...\nstep 200 loss 2.125\n",
+        "step",
+        {"loss": {50: 2.75, 100: 2.5, 150: 2.25, 200: 2.0}, "eval_loss": {100: 2.625, 200: 2.125}},
+    ),
+    "the same, batch by batch": (
+        "".join(
+            f"Training\nEpoch {epoch} [10/50] loss {3 - epoch}.5\nEpoch {epoch} [50/50] loss {3 - epoch}.25\n"
+            f"Validation\nEpoch {epoch} [10/20] loss {3 - epoch}.625\nEpoch {epoch} [20/20] loss {3 - epoch}.75\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {10: 2.5, 50: 2.25, 60: 1.5, 100: 1.25}, "eval_loss": {50: 2.75, 100: 1.75}},
+    ),
+    "the rate in the heading of an epoch": (
+        "Epoch 1, learning rate: 0.5\nbatch 8/16 loss=2.5\nbatch 16/16 loss=2.25\n"
+        "Epoch 2, learning rate: 0.25\nbatch 8/16 loss=2.0\nbatch 16/16 loss=1.75\n",
+        "step",
+        {"learning_rate": {8: 0.5, 24: 0.25}, "loss": {8: 2.5, 16: 2.25, 24: 2.0, 32: 1.75}},
+    ),
     "phases on one line": (
         "Epoch 1 | Train: loss 2.5, acc 0.25 | Val: loss 2.75, acc 0.125\n"
         "Epoch 2 | Train: loss 2.0, acc 0.5 | Val: loss 2.25, acc 0.375\n",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.logs.reading import Points, assert_holds, read
+from tests.logs.reading import Points, assert_holds, points, read
 
 RARE: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "Sample Factory's pace is one of steps, and its reward a pair": (
@@ -276,3 +276,74 @@ def test_the_norm_of_an_error_is_no_error_rate(tmp_path: Path) -> None:
     block = "***** Iteration #{0} *****\nLoss: {1}\nFeature norm: {0}.5\nError norm: {2}\n\n"
     run = read(tmp_path, "".join(block.format(at, 900.5 - at, 120.5 - at) for at in range(1, 5)))
     assert run["Error norm"].role is None
+
+
+def test_batches_of_darts_stand_in_their_epoch(tmp_path: Path) -> None:
+    """Source: `train.py` and `utils.py` of DARTS."""
+    epoch = (
+        "01/31 12:00:05 AM epoch {0} lr 2.500000e-02\n"
+        "01/31 12:00:10 AM train 000 {1:e} 12.500000 50.000000\n01/31 12:01:10 AM train 050 {2:e} 25.000000 75.000000\n"
+        "01/31 12:02:20 AM train_acc 31.250000\n01/31 12:02:25 AM valid 000 1.500000e+00 37.500000 87.500000\n"
+        "01/31 12:02:40 AM valid_acc {3:f}\n"
+    )
+    run = read(tmp_path, "".join(epoch.format(at, 2.5 - at, 2.25 - at, 25 + 25 * at) for at in (0, 1)))
+    assert points(run, "loss") == {0: 2.5, 50: 2.25, 100: 1.5, 150: 1.25}
+    assert points(run, "eval_accuracy") == {50: 25, 150: 50}
+
+
+def test_lines_of_edsr_count_batches(tmp_path: Path) -> None:
+    """Source: `loss/__init__.py` and `trainer.py` of EDSR-PyTorch 1.2."""
+    epoch = (
+        "[Epoch {0}]\tLearning rate: 1.00e-4\n[8/16]\t[L1: {1}][VGG: 0.5]\t35.2+12.4s\n"
+        "[16/16]\t[L1: {2}][VGG: 0.25]\t33.2+0.4s\n\nEvaluation:\n[Set5 x2]\tPSNR: 3{0}.5 (Best: 32.5 @epoch 2)\n"
+    )
+    run = read(tmp_path, epoch.format(1, 12.5, 8.5) + epoch.format(2, 5.5, 4.5))
+    assert points(run, "L1_loss") == {8: 12.5, 16: 8.5, 24: 5.5, 32: 4.5}
+    assert points(run, "eval_psnr") == {16: 31.5, 32: 32.5}
+
+
+def test_batches_of_east_stand_in_their_epoch(tmp_path: Path) -> None:
+    """Source: `train.py` of songdejia/EAST and its children."""
+    line = "Epoch is [{}/9], mini-batch is [{}/2], time consumption is 0.5, batch_loss is {}\n"
+    run = read(tmp_path, "".join(line.format(at, of, 3 - at - of / 4) for at in (1, 2) for of in (1, 2)))
+    assert points(run, "loss") == {1: 1.75, 2: 1.5, 3: 0.75, 4: 0.5}
+
+
+def test_a_bar_of_srgan_evaluates(tmp_path: Path) -> None:
+    """Source: `train.py` of leftthomas/SRGAN."""
+    drawn = (
+        "[{0}/9] Loss_D: 0.5 Loss_G: 0.25: 100%|██████████| 260/260 [02:20<00:00,  1.85it/s]\n"
+        "[converting LR images to SR images] PSNR: 2{0}.5 dB SSIM: 0.{0}: 100%|██████████| 50/50 [00:20<00:00]\n"
+    )
+    run = read(tmp_path, drawn.format(1) + drawn.format(2))
+    assert points(run, "eval_psnr") == {1: 21.5, 2: 22.5}
+    assert points(run, "eval_ssim") == {1: 0.1, 2: 0.2}
+
+
+def test_evaluations_of_open_clip_stand_behind_the_epochs_that_are_over(tmp_path: Path) -> None:
+    """Source: `training/train.py` and `training/main.py` of open_clip 2.20."""
+    epoch = (
+        "2023-01-31,00:01:10 | INFO | Train Epoch: {0} [ 256/1024 (25%)] LR: 0.5 Loss: {1}.5 ({1}.5)\n"
+        "2023-01-31,00:02:10 | INFO | Train Epoch: {0} [1024/1024 (100%)] LR: 0.5 Loss: {1}.0 ({1}.5)\n"
+        "2023-01-31,00:03:10 | INFO | Eval Epoch: {2} clip_val_loss: {1}.2500\tepoch: {2}.0000\tnum_samples: 64.0000\n"
+    )
+    run = read(tmp_path, epoch.format(0, 5, 1) + epoch.format(1, 4, 2))
+    assert points(run, "loss") == {256: 5.5, 1024: 5, 1280: 4.5, 2048: 4}
+    assert points(run, "eval_loss") == {1024: 5.25, 2048: 4.25}
+
+
+def test_accuracies_of_pycil_are_told_apart(tmp_path: Path) -> None:
+    """Source: `models/der.py` of PyCIL."""
+    line = (
+        "2023-01-31 00:00:{0}0,000 [der.py] => Task 0, Epoch {0}/3 => Loss 1.5, Train_accy {0}5.50, Test_accy {0}0.25\n"
+    )
+    run = read(tmp_path, "".join(map(line.format, (1, 2, 3))))
+    assert points(run, "accuracy") == {1: 15.5, 2: 25.5, 3: 35.5}
+    assert points(run, "eval_accuracy") == {1: 10.25, 2: 20.25, 3: 30.25}
+
+
+def test_shares_of_the_examples_of_ogb_are_accuracies(tmp_path: Path) -> None:
+    """Source: `examples/nodeproppred/arxiv/gnn.py` of OGB."""
+    line = "Run: 01, Epoch: {0:02d}, Loss: 1.5, Train: {0}5.00%, Valid: {0}2.50% Test: {0}1.00%\n"
+    run = read(tmp_path, "".join(map(line.format, (1, 2, 3))))
+    assert points(run, "eval_accuracy") == pytest.approx({1: 0.125, 2: 0.225, 3: 0.325})

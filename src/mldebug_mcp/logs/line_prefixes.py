@@ -46,7 +46,8 @@ _ON_DATA = regex(
 _STARRED = regex(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
 _HEADING = regex(
-    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}))(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
+    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}|(?:evaluat|validat)ing(?: (?:the )?model)?))"
+    rf"(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
     re.IGNORECASE,
 )
 _TURN = regex(
@@ -165,7 +166,7 @@ _LOGGING = regex(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:](?:\d+|%f))?)?"  # 2024-01-31 12:00:00,123
     r"(?:Z|[+-]\d\d:?\d\d)?\]?"
-    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
+    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d(?: [AP]M\b)?\]?"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+|-\d{6}(?=\s))?\]?"

@@ -55,7 +55,7 @@ _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|dB\b|[KMGTB]i?B?\b)?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|\s?dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
 )
@@ -90,7 +90,7 @@ _NOT_A_NUMBER_INSIDE = regex(
 _ENDS_IN_NONE = regex(
     r"(?P<name>.+) (?P<number>nan(?:\.0)?|[-+]?inf(?:inity|\.0)?)", re.IGNORECASE, needs=(" nan", "inf")
 )
-"""A value that is no number, and behind it a time or a share in brackets: "loss nan (39.5s)"."""
+"""A value that is NaN or infinite, and behind it a time or a share in brackets: "loss nan (39.5s)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
@@ -592,6 +592,11 @@ class _Form(NamedTuple):
     flags: int = re.IGNORECASE
 
 
+def _of_edsr(line: re.Match[str]) -> str:
+    losses = line["losses"].replace("[", " ").replace(": ", "_loss=").replace("]", ",")
+    return f"batch [{line['batch']}] {losses} batch_time={line['model']} data_time={line['data']}"
+
+
 _AGAIN_OF_SAME = (
     r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
     r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})(?:(?: of |/)\d{1,2}|(?=[:|,)]| [|-]))\)?\s?:?"
@@ -824,6 +829,25 @@ _FORMS = (
           r"(?P<number>\d{1,3}) (?=loss\s?[:=])"),
     # lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point.
     _Form(" acc: ", r"\1  accumulated: ", r"(step: \d{1,9}) {1,4}acc: (?=\d{1,4} {2})", flags=0),
+    # DARTS and its children, of the epoch so far: "train 050 1.250000e+00 50.500000 75.250000".
+    _Form("train ", r"train batch \1 loss=\2 top1=\3 top5=\4",
+          r"^\s?train (\d{3,6}) (\d\.\d{6}e[-+]\d\d|nan) (\d{1,3}\.\d{3,6}) (\d{1,3}\.\d{3,6})\s*$", flags=0),
+    # open_clip counts epochs from 0 in training, and in an evaluation those that are over: "Eval Epoch: 1 clip_val_..".
+    _Form("Eval Epoch: ", lambda line: f"Eval Epoch: {int(line['over']) - 1} {line['scores']}",
+          r"\bEval Epoch: (?P<over>[1-9]\d{0,5}) (?P<scores>.{1,4000}?)\t?\bepoch: (?P=over)\.0000(?=\t|\s*$)",
+          flags=0),
+    # The examples of OGB, of shares that are right: "Loss: 1.25, Train: 50.25%, Valid: 25.5% Test: 24.5%".
+    _Form("rain: ", r"\g<phase> accuracy: ",
+          rf"\b(?P<phase>Train|Valid|Val|Test): (?={NUMBER}%(?:,? (?:Valid|Val|Test): {NUMBER}%){{0,2}}\s*$)", flags=0),
+    # EDSR and its children: "[1600/16000]\t[L1: 12.25][VGG: 0.5]\t35.2+12.4s".
+    _Form("\t[", _of_edsr,
+          rf"^\[(?P<batch>\d{{1,9}}/\d{{1,9}})\]\t(?P<losses>(?:\[\w{{1,20}}: {NUMBER}\]){{1,12}})"
+          rf"\t(?P<model>{NUMBER})\+(?P<data>{NUMBER})s\s*$", flags=0),
+    # EAST: "Epoch is [1/600], mini-batch is [2/125], time consumption is 1.25, batch_loss is 0.5".
+    _Form(" is [", r"Epoch [\1], batch [\2], step_time is ",
+          r"^Epoch is \[(\d{1,9}/\d{1,9})\], mini-batch is \[(\d{1,9}/\d{1,9})\], time consumption is ", flags=0),
+    # SRGAN, beside the bar of an evaluation: "[converting LR images to SR images] PSNR: 22.5 dB SSIM: 0.5".
+    _Form("[converting ", "val: ", r"^\[converting LR images to SR images\] (?=PSNR: )", flags=0),
     # L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01".
     _Form("At iterate", r"iter \1 loss=", r"^\s{0,8}At iterate +(\d{1,9}) +f= *", flags=0),
     # R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25".

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
@@ -416,6 +416,14 @@ BELOW_HEADING = 5
 """Lines under the heading of an evaluation that belong to it."""
 
 
+def _as_evaluation(parsed: Parsed) -> Parsed:
+    """Return a line as one of an evaluation, if it does not speak of training itself."""
+    if any(name.lower().startswith("train") for name in parsed.metrics):
+        return parsed
+    metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
+    return replace(parsed, metrics=metrics, evaluation=True)
+
+
 class Records:
     """Gives what lines say to those who put records together."""
 
@@ -428,10 +436,12 @@ class Records:
         self.together = MixedLines(self.assembler, self.bar_steps, self.take)
         self._evaluated_loss = (-1, 0.0)  # the last line that tells nothing but the loss of an evaluation, and that
         self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
+        self._passes_below: tuple[float | None, float] | None = None  # the epoch and batches of one that counts these
 
     def head(self, number: int, *, evaluation: bool) -> None:
         """Take note of a line that heads an evaluation, or training again."""
         self._evaluated_from = number * evaluation
+        self._passes_below = None
 
     def head_closing(self) -> None:
         """Take note of a line that heads evaluations of trained weights."""
@@ -523,7 +533,14 @@ class Records:
     def _take_plain(self, number: int, parsed: Parsed) -> bool:
         counters = parsed.counters
         if counters.values:
-            self.head(number, evaluation=parsed.evaluation and not parsed.metrics and counters.batch is None)
+            evaluates = parsed.evaluation and not parsed.metrics and counters.batch is None
+            if not parsed.evaluation and self._goes_on_evaluating(number, parsed):
+                passes, evaluates = counters.batch and (self.assembler.epoch, counters.batch[1]), not parsed.telling
+                parsed = _as_evaluation(parsed) if parsed.telling else parsed
+            else:
+                passes = None
+            self.head(number, evaluation=evaluates)
+            self._passes_below = passes
         if parsed.telling:
             self._take_parts_of_evaluation(number, parsed)
             self.bars.end()
@@ -536,6 +553,18 @@ class Records:
             self.bars.rows_at_once = (number, rows, counters.rest.translate(NO_DIGITS))
         self.assembler.take(number, parsed)
         return True
+
+    def _goes_on_evaluating(self, number: int, parsed: Parsed) -> bool:
+        """Say whether a line below the heading of an evaluation tells the step or epoch under way: "Epoch 3: loss 0.5".
+
+        So does one that counts on batches of the same evaluation.
+        """
+        batch, known = parsed.counters.batch, {"epoch": self.assembler.epoch, "step": self.assembler.step}
+        if any(known[name] != value for name, value in parsed.counters.values.items() if name in known):
+            return False
+        return self._evaluated_from == number - 1 > 0 or (
+            batch is not None and self._passes_below == (self.assembler.epoch, batch[1])
+        )
 
     def _take_parts_of_evaluation(self, number: int, parsed: Parsed) -> None:
         """Take a line below "Val loss: 2.407" that repeats its loss, "l1: 1.2 kl: 0.02 loss: 2.407", for its parts."""
@@ -580,6 +609,9 @@ class Records:
             return self._take_uncounted(numbers, shape, rows, like)
         if not counters or not _are_counters(batch):
             return 0
+        if self._passes_below is not None or self._evaluated_from == numbers[0] - 1 > 0:
+            self._take_at(0, numbers, shape, rows)
+            return 1
         # The first line may belong to what stands above, and what follows to the last one.
         self._take_at(0, numbers, shape, rows)
         if not self.assembler.is_steady(like):
