@@ -46,6 +46,34 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {10: 2.5, 50: 2.25, 60: 1.5, 100: 1.25}, "eval_loss": {50: 2.75, 100: 1.75}},
     ),
+    "the same below a heading with the epoch": (
+        "".join(
+            f"--- TRAIN epoch {epoch} ---\n0/100 loss {3 - epoch}.5\n50/100 loss {3 - epoch}.25\n"
+            f"--- VAL epoch {epoch} ---\n0/20 loss {3 - epoch}.75\n10/20 loss {3 - epoch}.625\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {
+            "epoch": {0: 1, 50: 1, 100: 2, 150: 2},
+            "loss": {0: 2.5, 50: 2.25, 100: 1.5, 150: 1.25},
+            "eval_loss": {50: 2.625, 150: 1.625},
+        },
+    ),
+    "a score below a sentence that heads it": (
+        "Epoch 1/2\nTraining: loss 2.5\nTesting on val set...\nAccuracy: 0.25\n"
+        "Epoch 2/2\nTraining: loss 2.0\nTesting on val set...\nAccuracy: 0.5\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "eval_accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "a line that sums up an evaluation whose batches were shown": (
+        "".join(
+            f"Train Epoch {epoch}: 50/100 loss {3 - epoch}.5\nVal Epoch {epoch}: 10/20 loss {3 - epoch}.75\n"
+            f"Epoch {epoch}: val loss {3 - epoch}.625, acc 0.5\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {50: 2.5, 150: 1.5}, "eval_loss": {50: 2.625, 150: 1.625}},
+    ),
     "the rate in the heading of an epoch": (
         "Epoch 1, learning rate: 0.5\nbatch 8/16 loss=2.5\nbatch 16/16 loss=2.25\n"
         "Epoch 2, learning rate: 0.25\nbatch 8/16 loss=2.0\nbatch 16/16 loss=1.75\n",

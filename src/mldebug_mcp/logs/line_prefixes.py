@@ -46,7 +46,8 @@ _ON_DATA = regex(
 _STARRED = regex(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
 _HEADING = regex(
-    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}|(?:evaluat|validat)ing(?: (?:the )?model)?))"
+    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}"
+    rf"|(?:evaluat|validat|test)ing(?: (?:the )?model)?(?: on (?:the )?(?:{_EVALUATION})(?: data(?:set)?)?)?))"
     rf"(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
     re.IGNORECASE,
 )

@@ -812,7 +812,8 @@ class Assembler:
             return  # its last line has the averages
         if parsed.telling:
             self._add_loss_so_far(parsed)
-            self._end_pass(as_shown=not parsed.evaluation and bool(parsed.counters.values or batch))
+            sums_up = parsed.evaluation or any(map(is_evaluation, parsed.metrics))
+            self._end_pass(as_shown=not sums_up and bool(parsed.counters.values or batch))
         self._take(number, parsed)
 
     def begin_closing(self) -> None:
@@ -850,6 +851,10 @@ class Assembler:
         for number, line in lines:
             if line not in again:
                 self.take(number, line)
+
+    def end_pass(self) -> None:
+        """Leave an evaluation that is under way: something else stands behind its last line."""
+        self._end_pass(as_shown=True)
 
     def _end_pass(self, *, as_shown: bool) -> None:
         """Leave an evaluation that is under way.
