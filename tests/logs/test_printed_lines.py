@@ -74,6 +74,26 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {50: 2.5, 150: 1.5}, "eval_loss": {50: 2.625, 150: 1.625}},
     ),
+    "the same below a sentence with the epoch": (
+        "".join(
+            f"Starting epoch {epoch}/2\nStep 10/20, loss={3 - epoch}.5\nStep 20/20, loss={3 - epoch}.25\n"
+            f"Validating epoch {epoch}\nStep 5/10, loss={3 - epoch}.75\nStep 10/10, loss={3 - epoch}.625\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {10: 2.5, 20: 2.25, 30: 1.5, 40: 1.25}, "eval_loss": {20: 2.625, 40: 1.625}},
+    ),
+    "the set as a value among others, behind blanks": (
+        "epoch=1 phase=train loss=2.5 acc=0.25\nepoch=1 phase=val loss=2.75 acc=0.125\n"
+        "epoch=2 phase=train loss=2.0 acc=0.5\nepoch=2 phase=val loss=2.25 acc=0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
     "the rate in the heading of an epoch": (
         "Epoch 1, learning rate: 0.5\nbatch 8/16 loss=2.5\nbatch 16/16 loss=2.25\n"
         "Epoch 2, learning rate: 0.25\nbatch 8/16 loss=2.0\nbatch 16/16 loss=1.75\n",

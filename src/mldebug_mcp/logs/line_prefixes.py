@@ -35,7 +35,9 @@ _BEGINNING = regex(
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(
-    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
+    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION}|(?:evaluat|validat)ing)\s+epoch\b"
+    r"|^\W{3,9}evaluating\b",
+    re.IGNORECASE,
 )
 """... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
 _ON_DATA = regex(

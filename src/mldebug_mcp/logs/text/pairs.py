@@ -791,7 +791,7 @@ _FORMS = (
     _Form(("hase", "ode", "tage", "plit", "set"), r"\g<set> | \g<before>\g<behind>",
           rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>.{{0,200}}?)(?<![\w./-])"
           r"(?:phase\s?[:=]\s?\w{4,10},\s{1,4})?(?:phase|mode|stage|split|(?:data|sub)?set(?: used)?)\s?[:=]\s{0,12}"
-          rf"(?P<set>{_A_SET})\s?[,;|\t]\s{{0,4}}(?P<behind>\S.*)$"),
+          rf"(?P<set>{_A_SET})(?:\s?[,;|\t]\s{{0,4}}|\s{{1,4}}(?=[a-z][\w./-]{{0,40}}\s?[=:]))(?P<behind>\S.*)$"),
     # The same at the end of a line, or in brackets there: "epoch 3 loss 0.5 split: val", "epoch 3 loss 0.5 [val]".
     _Form(("hase", "ode", "tage", "plit", "set", "]"), r"\g<set> | \g<before>",
           rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>(?:(?!\b{_A_SET}\b).){{10,400}}?)[\s,;|]{{1,6}}"
