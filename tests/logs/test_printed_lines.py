@@ -94,6 +94,25 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_accuracy": {1: 0.125, 2: 0.375},
         },
     ),
+    "clients, and what all of them have": (
+        "Round 1 | client 0: loss 2.5 acc 0.25 | client 1: loss 2.625 acc 0.375 | global: loss 2.75 acc 0.125\n"
+        "Round 2 | client 0: loss 2.0 acc 0.5 | client 1: loss 2.125 acc 0.625 | global: loss 2.25 acc 0.375\n",
+        "step",
+        {"loss": {1: 2.75, 2: 2.25}, "accuracy": {1: 0.125, 2: 0.375}, "client_1/loss": {1: 2.625, 2: 2.125}},
+    ),
+    "epochs in brackets by two letters": (
+        "[ep 1/2] [it 50/100] loss_G=2.5 lr=0.5\n[ep 1/2] [it 100/100] loss_G=2.25 lr=0.5\n"
+        "[ep 2/2] [it 50/100] loss_G=2.0 lr=0.25\n[ep 2/2] [it 100/100] loss_G=1.75 lr=0.25\n",
+        "step",
+        {"loss_G": {50: 2.5, 100: 2.25, 150: 2.0, 200: 1.75}, "epoch": {50: 1, 100: 1, 150: 2, 200: 2}},
+    ),
+    "what Lightning says of weights that it keeps": (
+        "Epoch 0, global step 100: 'val_loss' reached 2.75000 (best 2.75000), saving model to 'a/b.ckpt' as top 1\n"
+        "Epoch 1, global step 200: 'val_loss' reached 2.25000 (best 2.25000), saving model to 'a/c.ckpt' as top 1\n"
+        "Epoch 2, global step 300: 'val_loss' was not in top 1\n",
+        "step",
+        {"eval_loss": {100: 2.75, 200: 2.25}},
+    ),
     "the rate in the heading of an epoch": (
         "Epoch 1, learning rate: 0.5\nbatch 8/16 loss=2.5\nbatch 16/16 loss=2.25\n"
         "Epoch 2, learning rate: 0.25\nbatch 8/16 loss=2.0\nbatch 16/16 loss=1.75\n",

@@ -72,7 +72,7 @@ _FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
 _EPOCH = regex(
     r"(?<![\w/])(?<!over )(?<!per )"
-    rf"(?:epochs?|num_epochs?|ep(?=\s{{0,4}}=?\s?\d{{1,4}}(?:\.\d{{1,6}}|/\d{{1,4}})?[\s,:](?!.{{0,300}}(?:reward|return|score))(?:.{{1,300}}{_OF_LEARNING}|\s?iter\b|\s?it\b))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
+    rf"(?:epochs?|num_epochs?|ep(?=\s{{0,4}}=?\s?\d{{1,4}}(?:\.\d{{1,6}}|/\d{{1,4}})?[\s,:|\]](?!.{{0,300}}(?:reward|return|score))(?:.{{1,300}}{_OF_LEARNING}|\s?iter\b|\s?it\b))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3}|-(?=\s?\d{1,6}\s?/))?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d++(?:\.\d++)?+)(?![\w%-])(?:\s*+(?:/|\(?(?:out )?of)\s*+(?P<epochs>\d+)(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,

@@ -239,6 +239,9 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
     """
     first = {pair.name: pair for pair in reversed(found)}
     again = {pair.name: pair.number for pair in reversed(found) if pair is not first[pair.name]}
+    numbered = next((name for name in record if name.lower() in _EACH and again.get(name) == record[name] + 1), "")
+    if numbered:  # "client 0: loss 0.5 | client 1: loss 0.6"
+        return _of_each(numbered, record, found)
     if len(again) > 1 and list(reversed(again)) == list(record):  # CenterNet: training, and behind it an evaluation
         return {**record, **{evaluation_name(name): again[name] for name in record}}
     alone = [pair.at for pair in found if names_evaluation(pair.name)]
@@ -252,6 +255,26 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
             name = evaluation_name(name) if names_evaluation(head) else f"{head} {name}"
         apart.setdefault(name, pair.number)
     return {**{name: number for name, number in record.items() if name not in first}, **apart}
+
+
+_EACH = frozenset({"client", "worker", "agent", "site", "party", "participant", "learner", "peer", "silo"})
+"""What takes part in one training with others and is numbered among them."""
+
+
+def _of_each(numbered: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line with the number of the client, worker or agent that each is of: `client_1/loss`."""
+    start = next(pair.at for pair in found if pair.name == numbered)
+    named = {name: value for name, value in record.items() if name not in {pair.name for pair in found}}
+    head, last = "", ""
+    for pair in found:
+        if pair.name == numbered:
+            head, last = f"{numbered}_{pair.number:.0f}/", ""
+        elif pair.at > start and last and f"{head}{pair.name}" in named:
+            head = ""  # what all of them have: "| global: loss 0.5"
+        if pair.name != numbered:
+            last = pair.name
+            named.setdefault(f"{head}{pair.name}", pair.number)
+    return named
 
 
 _NUMBERED = regex(r"(?:(?P<head>.*\S)[ /])?(?P<stem>[A-Za-z_@.]{1,12})(?P<number>\d{1,4})")
@@ -839,6 +862,11 @@ _FORMS = (
     # The examples of OGB, of shares that are right: "Loss: 1.25, Train: 50.25%, Valid: 25.5% Test: 24.5%".
     _Form("rain: ", r"\g<phase> accuracy: ",
           rf"\b(?P<phase>Train|Valid|Val|Test): (?={NUMBER}%(?:,? (?:Valid|Val|Test): {NUMBER}%){{0,2}}\s*$)", flags=0),
+    # Lightning, of a score by which it keeps weights: "Epoch 0, global step 9: 'val_loss' reached 0.5 (best 0.5), ...".
+    _Form(" reached ", r"\g<name>=\g<score>",
+          rf"(?P<open>'?)(?P<name>[A-Za-z][\w./-]{{0,80}})(?P=open) reached (?P<score>{NUMBER}) "
+          rf"(?:\(best {NUMBER}\))?, "
+          r"saving model to .{1,400} as top \d{1,4}\s*$"),
     # EDSR and its children: "[1600/16000]\t[L1: 12.25][VGG: 0.5]\t35.2+12.4s".
     _Form("\t[", _of_edsr,
           rf"^\[(?P<batch>\d{{1,9}}/\d{{1,9}})\]\t(?P<losses>(?:\[\w{{1,20}}: {NUMBER}\]){{1,12}})"
