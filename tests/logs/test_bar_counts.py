@@ -311,3 +311,10 @@ def test_two_numbers_behind_a_bar_are_its_step_and_the_loss(
             read(tmp_path, text)
     else:
         assert points(read(tmp_path, text), "loss") == dict(zip(steps, [2.5, 2.25, 2.0, 1.75], strict=True))
+
+
+def test_the_rate_in_the_heading_of_a_bar_is_that_of_its_epoch(tmp_path: Path) -> None:
+    drawn = "Epoch {0}, learning rate = 0.00{1}\nTrain loss: 0.{1}: 100%|██████████| 183/183 [01:12<00:00,  2.51it/s]\n"
+    run = read(tmp_path, "".join(drawn.format(at, 9 - at) for at in range(3)))
+    assert points(run, "learning_rate") == {183: 0.009, 366: 0.008, 549: 0.007}
+    assert points(run, "epoch") == {183: 0, 366: 1, 549: 2}

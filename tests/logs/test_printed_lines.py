@@ -9,6 +9,116 @@ import pytest
 from tests.logs.reading import Points, assert_holds, points, read
 
 PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "an evaluation below its heading, with the epoch": (
+        "Epoch 1, loss: 2.5, acc: 0.25\nValidation:\nEpoch 1, loss: 2.75, acc: 0.125\n"
+        "Epoch 2, loss: 2.0, acc: 0.5\nValidation:\nEpoch 2, loss: 2.25, acc: 0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "the same in lines below the epoch": (
+        "Epoch 1\nloss: 2.5\nacc: 0.25\nValidation:\nEpoch 1\nloss: 2.75\nacc: 0.125\n"
+        "Epoch 2\nloss: 2.0\nacc: 0.5\nValidation:\nEpoch 2\nloss: 2.25\nacc: 0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "the same with the step": (
+        "step 50 loss 2.75\nstep 100 loss 2.5\nEvaluating...\nstep 100 loss 2.625\n"
+        "step 150 loss 2.25\nstep 200 loss 2.0\nEvaluating...\nstep 200 loss 2.125\n",
+        "step",
+        {"loss": {50: 2.75, 100: 2.5, 150: 2.25, 200: 2.0}, "eval_loss": {100: 2.625, 200: 2.125}},
+    ),
+    "the same, batch by batch": (
+        "".join(
+            f"Training\nEpoch {epoch} [10/50] loss {3 - epoch}.5\nEpoch {epoch} [50/50] loss {3 - epoch}.25\n"
+            f"Validation\nEpoch {epoch} [10/20] loss {3 - epoch}.625\nEpoch {epoch} [20/20] loss {3 - epoch}.75\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {10: 2.5, 50: 2.25, 60: 1.5, 100: 1.25}, "eval_loss": {50: 2.75, 100: 1.75}},
+    ),
+    "the same below a heading with the epoch": (
+        "".join(
+            f"--- TRAIN epoch {epoch} ---\n0/100 loss {3 - epoch}.5\n50/100 loss {3 - epoch}.25\n"
+            f"--- VAL epoch {epoch} ---\n0/20 loss {3 - epoch}.75\n10/20 loss {3 - epoch}.625\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {
+            "epoch": {0: 1, 50: 1, 100: 2, 150: 2},
+            "loss": {0: 2.5, 50: 2.25, 100: 1.5, 150: 1.25},
+            "eval_loss": {50: 2.625, 150: 1.625},
+        },
+    ),
+    "a score below a sentence that heads it": (
+        "Epoch 1/2\nTraining: loss 2.5\nTesting on val set...\nAccuracy: 0.25\n"
+        "Epoch 2/2\nTraining: loss 2.0\nTesting on val set...\nAccuracy: 0.5\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "eval_accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "a line that sums up an evaluation whose batches were shown": (
+        "".join(
+            f"Train Epoch {epoch}: 50/100 loss {3 - epoch}.5\nVal Epoch {epoch}: 10/20 loss {3 - epoch}.75\n"
+            f"Epoch {epoch}: val loss {3 - epoch}.625, acc 0.5\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {50: 2.5, 150: 1.5}, "eval_loss": {50: 2.625, 150: 1.625}},
+    ),
+    "the same below a sentence with the epoch": (
+        "".join(
+            f"Starting epoch {epoch}/2\nStep 10/20, loss={3 - epoch}.5\nStep 20/20, loss={3 - epoch}.25\n"
+            f"Validating epoch {epoch}\nStep 5/10, loss={3 - epoch}.75\nStep 10/10, loss={3 - epoch}.625\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {"loss": {10: 2.5, 20: 2.25, 30: 1.5, 40: 1.25}, "eval_loss": {20: 2.625, 40: 1.625}},
+    ),
+    "the set as a value among others, behind blanks": (
+        "epoch=1 phase=train loss=2.5 acc=0.25\nepoch=1 phase=val loss=2.75 acc=0.125\n"
+        "epoch=2 phase=train loss=2.0 acc=0.5\nepoch=2 phase=val loss=2.25 acc=0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "clients, and what all of them have": (
+        "Round 1 | client 0: loss 2.5 acc 0.25 | client 1: loss 2.625 acc 0.375 | global: loss 2.75 acc 0.125\n"
+        "Round 2 | client 0: loss 2.0 acc 0.5 | client 1: loss 2.125 acc 0.625 | global: loss 2.25 acc 0.375\n",
+        "step",
+        {"loss": {1: 2.75, 2: 2.25}, "accuracy": {1: 0.125, 2: 0.375}, "client_1/loss": {1: 2.625, 2: 2.125}},
+    ),
+    "epochs in brackets by two letters": (
+        "[ep 1/2] [it 50/100] loss_G=2.5 lr=0.5\n[ep 1/2] [it 100/100] loss_G=2.25 lr=0.5\n"
+        "[ep 2/2] [it 50/100] loss_G=2.0 lr=0.25\n[ep 2/2] [it 100/100] loss_G=1.75 lr=0.25\n",
+        "step",
+        {"loss_G": {50: 2.5, 100: 2.25, 150: 2.0, 200: 1.75}, "epoch": {50: 1, 100: 1, 150: 2, 200: 2}},
+    ),
+    "what Lightning says of weights that it keeps": (
+        "Epoch 0, global step 100: 'val_loss' reached 2.75000 (best 2.75000), saving model to 'a/b.ckpt' as top 1\n"
+        "Epoch 1, global step 200: 'val_loss' reached 2.25000 (best 2.25000), saving model to 'a/c.ckpt' as top 1\n"
+        "Epoch 2, global step 300: 'val_loss' was not in top 1\n",
+        "step",
+        {"eval_loss": {100: 2.75, 200: 2.25}},
+    ),
+    "the rate in the heading of an epoch": (
+        "Epoch 1, learning rate: 0.5\nbatch 8/16 loss=2.5\nbatch 16/16 loss=2.25\n"
+        "Epoch 2, learning rate: 0.25\nbatch 8/16 loss=2.0\nbatch 16/16 loss=1.75\n",
+        "step",
+        {"learning_rate": {8: 0.5, 24: 0.25}, "loss": {8: 2.5, 16: 2.25, 24: 2.0, 32: 1.75}},
+    ),
     "phases on one line": (
         "Epoch 1 | Train: loss 2.5, acc 0.25 | Val: loss 2.75, acc 0.125\n"
         "Epoch 2 | Train: loss 2.0, acc 0.5 | Val: loss 2.25, acc 0.375\n",
@@ -261,6 +371,40 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "Epoch 3/3\n10/10 [==============================] - 1s 9ms/step - loss: 2.25 - val_loss: 2.3026\n",
         "epoch",
         {"loss": {1: 2.5, 2: 2.375, 3: 2.25}, "eval_loss": {1: 2.3026, 2: 2.3026, 3: 2.3026}},
+    ),
+    "bars of Keras one behind another, as control characters are lost": (
+        "Epoch 1/3\n  1/125 [>.......] - ETA: 3s - loss: 2.5000 - acc: 0.1250 80/125 [=====>..] - ETA: 1s - "
+        "loss: 2.2500 - acc: 0.2500125/125 [========] - 4s 31ms/step - loss: 2.0000 - acc: 0.3750 - val_loss: 2.1250\n"
+        "Epoch 2/3\n  1/125 [>.......] - ETA: 3s - loss: 1.7500 - acc: 0.5000125/125 [========] - 4s 31ms/step - "
+        "loss: 1.5000 - acc: 0.6250 - val_loss: 1.6250\n",
+        "epoch",
+        {"loss": {1: 2.0, 2: 1.5}, "accuracy": {1: 0.375, 2: 0.625}, "eval_loss": {1: 2.125, 2: 1.625}},
+    ),
+    "epochs of Keras in one line": (
+        "Epoch 1/3 1/5 [==>.....] - ETA: 3s - loss: 2.50005/5 [========] - 4s 9ms/step - loss: 2.0000 - "
+        "val_loss: 2.1250Epoch 2/3 1/5 [==>.....] - ETA: 3s - loss: 1.75005/5 [========] - 4s 9ms/step - "
+        "loss: 1.5000 - val_loss: 1.6250\n",
+        "epoch",
+        {"loss": {1: 2.0, 2: 1.5}, "eval_loss": {1: 2.125, 2: 1.625}},
+    ),
+    "a total by its letter in front of its parts, before a bar": (
+        "  0%|          | 0/90 [00:00<?, ?it/s]L: 20.5, L_crf: 4.5, L_pair: 16.0, epoch: 0/50::   1%|          | 1/90 "
+        "[00:03<1:18:31,  3.32s/it]L: 18.5, L_crf: 4.0, L_pair: 14.5, epoch: 0/50::   2%|▏         | 2/90 "
+        "[00:04<59:52,  2.54s/it] L: 16.5, L_crf: 3.5, L_pair: 13.0, epoch: 0/50::   3%|▎         | 3/90 "
+        "[00:04<45:46,  1.94s/it]\n",
+        "step",
+        {"loss": {1: 20.5, 2: 18.5, 3: 16.5}, "L_crf": {1: 4.5, 2: 4.0, 3: 3.5}},
+    ),
+    "a value that is none in front of a time": (
+        "Epoch [1][10/90]  Loss 6.5  SSL 6.25  (0.2s)\nEpoch [1][20/90]  Loss nan  SSL nan  (9.5s)\n",
+        "step",
+        {"loss": {10: 6.5, 20: float("nan")}, "SSL": {10: 6.25, 20: float("nan")}},
+    ),
+    "a list in a dict is no number of thousands": (
+        'stats: {"epoch":1,"milestones":[60,120,160],"loss":2.5}\n'
+        'stats: {"epoch":2,"milestones":[60,120,160],"loss":2.25}\n',
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.25}},
     ),
     "bars of Keras from behind a heading on": (
         "10/10 [==============================] - 1s 9ms/step - loss: 2.5 - val_loss: 2.75\n"

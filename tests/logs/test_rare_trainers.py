@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.logs.reading import Points, assert_holds, read
+from tests.logs.reading import Points, assert_holds, points, read
 
 RARE: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "Sample Factory's pace is one of steps, and its reward a pair": (
@@ -18,6 +18,94 @@ RARE: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "[2022-01-09 05:20:27,264][184052] Avg episode reward: [(0, '4.5')]\n",
         "step",
         {"reward": {8192: 4.25, 16384: 4.5}, "fps": {8192: 4096, 16384: 4112}},
+    ),
+    "the score of DL4J is its loss": (
+        "06:38:16.402 [main] INFO org.dl4j.listeners.ScoreIterationListener - Score at iteration 0 is 1.5\n"
+        "06:39:50.616 [main] INFO org.dl4j.listeners.ScoreIterationListener - Score at iteration 100 is 1.25\n",
+        "step",
+        {"loss": {0: 1.5, 100: 1.25}},
+    ),
+    "Trax names the phase in each line": (
+        "Step      1: train CrossEntropyLoss |  0.75\nStep      1: eval  CrossEntropyLoss |  0.625\n"
+        "Step      1: eval          Accuracy |  0.5\nStep    500: train CrossEntropyLoss |  0.5\n"
+        "Step    500: eval  CrossEntropyLoss |  0.375\nStep    500: eval          Accuracy |  0.75\n",
+        "step",
+        {"loss": {1: 0.75, 500: 0.5}, "eval_loss": {1: 0.625, 500: 0.375}, "eval_accuracy": {1: 0.5, 500: 0.75}},
+    ),
+    "MatConvNet's pace stands in front of its objective": (
+        "train: epoch 01:   1/ 20: 120.5 (120.5) Hz objective: 2.5 top1err: 0.875 top5err: 0.5\n"
+        "train: epoch 01:  20/ 20: 140.5 (130.5) Hz objective: 2.0 top1err: 0.75 top5err: 0.25\n"
+        "val: epoch 01:   5/  5: 330.5 (320.5) Hz objective: 1.75 top1err: 0.625 top5err: 0.125\n"
+        "train: epoch 02:  20/ 20: 140.5 (130.5) Hz objective: 1.5 top1err: 0.5 top5err: 0.125\n",
+        "step",
+        {
+            "loss": {1: 2.5, 20: 2.0, 40: 1.5},
+            "eval_loss": {20: 1.75},
+            "samples_per_second": {1: 120.5, 20: 130.5, 40: 130.5},
+        },
+    ),
+    "MALLET tells a log-likelihood": (
+        "<10> LL/token: -9.5\n<20> LL/token: -8.75\n\n0\t0.25\tyear actors drama\n\n<30> LL/token: -8.5\n",
+        "step",
+        {"loss": {10: 9.5, 20: 8.75, 30: 8.5}},
+    ),
+    "OpenNLP counts in front of dots": (
+        "  1:  ... loglikelihood=-1250.5\t0.25\n  2:  ... loglikelihood=-650.5\t0.5\n",
+        "step",
+        {"loss": {1: 1250.5, 2: 650.5}, "accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "DeepFaceLab names nothing": (
+        "[15:53:49][#123401][0640ms][0.5][0.375]\n[16:08:49][#124812][0630ms][0.25][0.125]\n",
+        "step",
+        {
+            "loss_src": {123401: 0.5, 124812: 0.25},
+            "loss_dst": {123401: 0.375, 124812: 0.125},
+            "step_time": {123401: 0.64, 124812: 0.63},
+        },
+    ),
+    "faceswap counts in brackets": (
+        "[15:53:49] [#00123] face_A: 0.5, face_B: 0.375\n[15:53:50] [#00124] face_A: 0.25, face_B: 0.125\n",
+        "step",
+        {"loss_A": {123: 0.5, 124: 0.25}, "loss_B": {123: 0.375, 124: 0.125}},
+    ),
+    "Spark's value and its gradient's norm": (
+        "20/12/01 10:00:00 INFO LBFGS: Val and Grad Norm: 0.625 (rel: 0.125) 0.25\n"
+        "20/12/01 10:00:01 INFO LBFGS: Val and Grad Norm: 0.5 (rel: 0.25) 0.125\n",
+        "record",
+        {"loss": {1: 0.625, 2: 0.5}, "grad_norm": {1: 0.25, 2: 0.125}},
+    ),
+    "the deviance of R's gbm": (
+        "Iter   TrainDeviance   ValidDeviance   StepSize   Improve\n"
+        "     1        1.2500          1.3750     0.1000    0.0625\n"
+        "     2        1.1250          1.2500     0.1000    0.0312\n",
+        "step",
+        {"loss": {1: 1.25, 2: 1.125}, "eval_loss": {1: 1.375, 2: 1.25}},
+    ),
+    "a row of Ludwig's box for each set": (
+        "Epoch   4\n╒═════════╤════════╤════════════╕\n"
+        "│ rating  │   loss │   accuracy │\n╞═════════╪════════╪════════════╡\n"
+        "│ train   │ 1.1250 │     0.5000 │\n├─────────┼────────┼────────────┤\n│ vali    │ 1.2500 │     0.2500 │\n"
+        "╘═════════╧════════╧════════════╛\nEpoch   5\n╒═════════╤════════╤════════════╕\n"
+        "│ rating  │   loss │   accuracy │\n╞═════════╪════════╪════════════╡\n│ train   │ 1.0000 │     0.7500 │\n"
+        "├─────────┼────────┼────────────┤\n│ vali    │ 1.5000 │     0.5000 │\n╘═════════╧════════╧════════════╛\n",
+        "epoch",
+        {"loss": {4: 1.125, 5: 1}, "eval_loss": {4: 1.25, 5: 1.5}},
+    ),
+    "Vowpal Wabbit marks what it held out": (
+        "average    since         example     example  current  current  current  current\n"
+        "loss       last          counter      weight    label  predict features     pass\n"
+        "1.500000   1.500000            1         1.0   1.0000   0.0000        1        0\n"
+        "1.250000   1.000000            2         2.0  -1.0000   0.3934        1        0\n"
+        "0.750000   0.750000            4         4.0   1.0000   0.2857        1        1 h\n"
+        "0.625000   0.500000            8         8.0  -1.0000   0.3600        1        2 h\n",
+        "sample",
+        {"loss": {1: 1.5, 2: 1.25}, "eval_loss": {4: 0.75, 8: 0.625}},
+    ),
+    "a heading that ends in a semicolon": (
+        "Epoch 0;\nParameters norm: 106.5\nTraining loss: 1.5\nGradient norm: 0.25\n"
+        "Epoch 1;\nParameters norm: 105.5\nTraining loss: 1.25\nGradient norm: 0.125\n",
+        "epoch",
+        {"loss": {0: 1.5, 1: 1.25}, "Parameters norm": {0: 106.5, 1: 105.5}, "grad_norm": {0: 0.25, 1: 0.125}},
     ),
     "a tag, its value and the step": (
         "global_step=192, episodic_return=-128.5\nlosses/q1_loss 65.25 200\nlosses/alpha [0.5] 200\n"
@@ -167,3 +255,95 @@ def test_sets_of_lightgbm_with_names_of_ones_own_are_of_evaluation(tmp_path: Pat
     run = read(tmp_path, "[1]\ttrn's l2: 2.5\tholdout's l2: 3.5\n[2]\ttrn's l2: 1.5\tholdout's l2: 2.5\n")
     assert run["loss"].value.tolist() == [2.5, 1.5]
     assert run["eval_loss"].value.tolist() == [3.5, 2.5]
+
+
+def test_the_least_of_a_generation_is_no_clock(tmp_path: Path) -> None:
+    """Source: `tools.Logbook` of DEAP 1.4."""
+    run = read(
+        tmp_path, "gen\tnevals\tavg\tmin\tmax\n0\t300\t49.5\t36\t64\n1\t181\t53.5\t42\t66\n2\t170\t57.5\t45\t69\n"
+    )
+    assert run["min"].value.tolist() == [36, 42, 45]
+
+
+def test_what_gbm_prints_without_rows_held_out_is_no_evaluation(tmp_path: Path) -> None:
+    rows = "".join(f"{at:6d} {1.5 - at / 64:15.4f} {'nan':>15} {0.1:10.4f} {0.01:9.4f}\n" for at in range(1, 9))
+    run = read(tmp_path, f"Iter   TrainDeviance   ValidDeviance   StepSize   Improve\n{rows}")
+    assert "eval_loss" not in run
+    assert any("gbm held out no rows" in note for note in run.notes)
+
+
+def test_the_norm_of_an_error_is_no_error_rate(tmp_path: Path) -> None:
+    block = "***** Iteration #{0} *****\nLoss: {1}\nFeature norm: {0}.5\nError norm: {2}\n\n"
+    run = read(tmp_path, "".join(block.format(at, 900.5 - at, 120.5 - at) for at in range(1, 5)))
+    assert run["Error norm"].role is None
+
+
+def test_batches_of_darts_stand_in_their_epoch(tmp_path: Path) -> None:
+    """Source: `train.py` and `utils.py` of DARTS."""
+    epoch = (
+        "01/31 12:00:05 AM epoch {0} lr 2.500000e-02\n"
+        "01/31 12:00:10 AM train 000 {1:e} 12.500000 50.000000\n01/31 12:01:10 AM train 050 {2:e} 25.000000 75.000000\n"
+        "01/31 12:02:20 AM train_acc 31.250000\n01/31 12:02:25 AM valid 000 1.500000e+00 37.500000 87.500000\n"
+        "01/31 12:02:40 AM valid_acc {3:f}\n"
+    )
+    run = read(tmp_path, "".join(epoch.format(at, 2.5 - at, 2.25 - at, 25 + 25 * at) for at in (0, 1)))
+    assert points(run, "loss") == {0: 2.5, 50: 2.25, 100: 1.5, 150: 1.25}
+    assert points(run, "eval_accuracy") == {50: 25, 150: 50}
+
+
+def test_lines_of_edsr_count_batches(tmp_path: Path) -> None:
+    """Source: `loss/__init__.py` and `trainer.py` of EDSR-PyTorch 1.2."""
+    epoch = (
+        "[Epoch {0}]\tLearning rate: 1.00e-4\n[8/16]\t[L1: {1}][VGG: 0.5]\t35.2+12.4s\n"
+        "[16/16]\t[L1: {2}][VGG: 0.25]\t33.2+0.4s\n\nEvaluation:\n[Set5 x2]\tPSNR: 3{0}.5 (Best: 32.5 @epoch 2)\n"
+    )
+    run = read(tmp_path, epoch.format(1, 12.5, 8.5) + epoch.format(2, 5.5, 4.5))
+    assert points(run, "L1_loss") == {8: 12.5, 16: 8.5, 24: 5.5, 32: 4.5}
+    assert points(run, "eval_psnr") == {16: 31.5, 32: 32.5}
+
+
+def test_batches_of_east_stand_in_their_epoch(tmp_path: Path) -> None:
+    """Source: `train.py` of songdejia/EAST and its children."""
+    line = "Epoch is [{}/9], mini-batch is [{}/2], time consumption is 0.5, batch_loss is {}\n"
+    run = read(tmp_path, "".join(line.format(at, of, 3 - at - of / 4) for at in (1, 2) for of in (1, 2)))
+    assert points(run, "loss") == {1: 1.75, 2: 1.5, 3: 0.75, 4: 0.5}
+
+
+def test_a_bar_of_srgan_evaluates(tmp_path: Path) -> None:
+    """Source: `train.py` of leftthomas/SRGAN."""
+    drawn = (
+        "[{0}/9] Loss_D: 0.5 Loss_G: 0.25: 100%|██████████| 260/260 [02:20<00:00,  1.85it/s]\n"
+        "[converting LR images to SR images] PSNR: 2{0}.5 dB SSIM: 0.{0}: 100%|██████████| 50/50 [00:20<00:00]\n"
+    )
+    run = read(tmp_path, drawn.format(1) + drawn.format(2))
+    assert points(run, "eval_psnr") == {1: 21.5, 2: 22.5}
+    assert points(run, "eval_ssim") == {1: 0.1, 2: 0.2}
+
+
+def test_evaluations_of_open_clip_stand_behind_the_epochs_that_are_over(tmp_path: Path) -> None:
+    """Source: `training/train.py` and `training/main.py` of open_clip 2.20."""
+    epoch = (
+        "2023-01-31,00:01:10 | INFO | Train Epoch: {0} [ 256/1024 (25%)] LR: 0.5 Loss: {1}.5 ({1}.5)\n"
+        "2023-01-31,00:02:10 | INFO | Train Epoch: {0} [1024/1024 (100%)] LR: 0.5 Loss: {1}.0 ({1}.5)\n"
+        "2023-01-31,00:03:10 | INFO | Eval Epoch: {2} clip_val_loss: {1}.2500\tepoch: {2}.0000\tnum_samples: 64.0000\n"
+    )
+    run = read(tmp_path, epoch.format(0, 5, 1) + epoch.format(1, 4, 2))
+    assert points(run, "loss") == {256: 5.5, 1024: 5, 1280: 4.5, 2048: 4}
+    assert points(run, "eval_loss") == {1024: 5.25, 2048: 4.25}
+
+
+def test_accuracies_of_pycil_are_told_apart(tmp_path: Path) -> None:
+    """Source: `models/der.py` of PyCIL."""
+    line = (
+        "2023-01-31 00:00:{0}0,000 [der.py] => Task 0, Epoch {0}/3 => Loss 1.5, Train_accy {0}5.50, Test_accy {0}0.25\n"
+    )
+    run = read(tmp_path, "".join(map(line.format, (1, 2, 3))))
+    assert points(run, "accuracy") == {1: 15.5, 2: 25.5, 3: 35.5}
+    assert points(run, "eval_accuracy") == {1: 10.25, 2: 20.25, 3: 30.25}
+
+
+def test_shares_of_the_examples_of_ogb_are_accuracies(tmp_path: Path) -> None:
+    """Source: `examples/nodeproppred/arxiv/gnn.py` of OGB."""
+    line = "Run: 01, Epoch: {0:02d}, Loss: 1.5, Train: {0}5.00%, Valid: {0}2.50% Test: {0}1.00%\n"
+    run = read(tmp_path, "".join(map(line.format, (1, 2, 3))))
+    assert points(run, "eval_accuracy") == pytest.approx({1: 0.125, 2: 0.225, 3: 0.325})

@@ -28,6 +28,24 @@ def values(run: Run, name: str) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("form", [
+    "Epoch: {at}, Phase: {s}, Loss: {l}, Acc: {a}", "Epoch: {at}\tMode: {s}\tLoss: {l}\tAcc: {a}",
+    "Phase: Training, Dataset used: {s}, Epoch: {at}, Accuracy: {a}, Cross-Entropy: {l}",
+    "epoch {at} loss {l} acc {a} split: {s}", "epoch {at} loss {l} acc {a} [{s}]",
+    "Epoch {at}, {s}, loss: {l}, acc: {a}", "INFO:{s}:epoch {at} loss {l} acc {a}",
+])  # fmt: skip
+def test_a_line_that_names_its_set_as_a_value_is_of_that_set(tmp_path: Path, form: str) -> None:
+    sets = [("train", 0.0, "0.9"), ("validation", 0.25, "0.8")]
+    run = read(
+        tmp_path, "".join(f"{form.format(at=at, s=s, l=fall(at, by), a=a)}\n" for at in VISITS for s, by, a in sets)
+    )
+    assert run.step_name == "epoch"
+    assert values(run, "loss") == [fall(at) for at in VISITS]
+    assert values(run, "eval_loss") == [fall(at, 0.25) for at in VISITS]
+    assert run["accuracy"].value.tolist() == [0.9] * 8
+    assert run["eval_accuracy"].value.tolist() == [0.8] * 8
+
+
+@pytest.mark.parametrize("form", [
     "{at} tr {t}/{a} te {e}/{b} w 40.1", "[{at}] trn {t} / {a} | tst {e} / {b}",
     "it {at}: train {t}/{a}  heldout {e}/{b}", "{at},000 | tr: {t}/{a} | va: {e}/{b}",
 ])  # fmt: skip

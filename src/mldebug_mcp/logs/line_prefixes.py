@@ -35,7 +35,9 @@ _BEGINNING = regex(
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(
-    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
+    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION}|(?:evaluat|validat)ing)\s+epoch\b"
+    r"|^\W{3,9}evaluating\b",
+    re.IGNORECASE,
 )
 """... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
 _ON_DATA = regex(
@@ -46,7 +48,9 @@ _ON_DATA = regex(
 _STARRED = regex(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
 _HEADING = regex(
-    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}))(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
+    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}"
+    rf"|(?:evaluat|validat|test)ing(?: (?:the )?model)?(?: on (?:the )?(?:{_EVALUATION})(?: data(?:set)?)?)?))"
+    rf"(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
     re.IGNORECASE,
 )
 _TURN = regex(
@@ -165,7 +169,7 @@ _LOGGING = regex(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:](?:\d+|%f))?)?"  # 2024-01-31 12:00:00,123
     r"(?:Z|[+-]\d\d:?\d\d)?\]?"
-    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
+    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d(?: [AP]M\b)?\]?"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+|-\d{6}(?=\s))?\]?"
@@ -196,6 +200,10 @@ _LOGGING = regex(
 
 _FUNCTION = regex(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
 """Loguru names the function that logs: "src.loop:validate:88 -"."""
+_EVALUATING_LOGGER = regex(
+    r"^(?:INFO|DEBUG|WARNING):(?:[\w.]{1,60}\.)?(?:val(?:id(?:ation|ator)?)?|eval(?:uation|uator)?):$"
+)
+"""What a logger that is called by the evaluation writes before a message, in Python's own layout: "INFO:val:"."""
 _MODULE = regex(
     r"\[(?:[A-Za-z_][\w-]{0,30}\.){0,5}[A-Za-z_][\w-]{0,30}(?:\.py)?:(?P<function>[A-Za-z_]\w{0,60})(?::\d{1,6})?\]\s"
 )
@@ -308,5 +316,7 @@ def without_prefix(line: str) -> Line:
 
 
 def _evaluates(prefix: str) -> bool:
+    if _EVALUATING_LOGGER.search(prefix) is not None:
+        return True
     found = _FUNCTION.search(prefix) if prefix.endswith("-") else None
     return found is not None and any(map(names_evaluation, found["function"].split("_")))

@@ -154,6 +154,10 @@ def test_a_loss_that_is_never_finite_beside_a_finite_evaluation_is_seen() -> Non
     assert state("loss_nan_alone", run_of(loss=[NAN] * 40, eval_loss=EVALUATED)) is State.PRESENT
 
 
+def test_an_evaluation_that_is_always_zero_tells_nothing_of_the_weights() -> None:
+    assert state("loss_nan_alone", run_of(loss=[NAN] * 40, eval_loss=dict.fromkeys(EVALUATED, 0.0))) is State.UNKNOWN
+
+
 def test_a_loss_that_was_finite_first_is_another_failure() -> None:
     assert state("loss_nan_alone", run_of(loss=[1.6] * 5 + [NAN] * 35, eval_loss=EVALUATED)) is State.ABSENT
 

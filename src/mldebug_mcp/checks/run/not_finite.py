@@ -22,7 +22,7 @@ from mldebug_mcp.checks.check import (
     some,
 )
 from mldebug_mcp.checks.curve import finite_of, row_medians
-from mldebug_mcp.checks.evaluation import evaluation_losses
+from mldebug_mcp.checks.evaluation import all_zero, evaluation_losses
 from mldebug_mcp.checks.gradients import (
     CLIMB_WINDOW_RECORDS,
     LEAST_HEALTHY,
@@ -275,6 +275,8 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
         )
     if not bool(np.isfinite(evaluation.value).all()):
         return None
+    if all_zero(evaluation):
+        raise CannotTell(f"{evaluation.name} is 0 at all evaluations, as where nothing is evaluated")
     first, last = float(evaluation.value[0]), float(evaluation.value[-1])
     before = (
         f"loss is not finite in any of {loss.count} records, while {evaluation.name} is {figure(first)} at first and "

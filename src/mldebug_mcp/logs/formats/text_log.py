@@ -38,9 +38,16 @@ from mldebug_mcp.logs.log_file import LogFile, blocks
 from mldebug_mcp.logs.names.metrics import UNNAMED, is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
-from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress, keras_epochs_in
 from mldebug_mcp.logs.text.pairs import named_parts, names_of_parts
-from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
+from mldebug_mcp.logs.text.parsed_line import (
+    LineContent,
+    content_of,
+    drawing_of,
+    lines_joined,
+    parse_line,
+    straightened,
+)
 from mldebug_mcp.logs.text.records import KnownLines, Memory, Records
 from mldebug_mcp.logs.text.skeletons import MARKS, Skeletons
 from mldebug_mcp.logs.text.tables import (
@@ -208,6 +215,9 @@ class Structures:
             return False
         bar = bar_in(line)
         cells = bar.head if bar is not None and not bar.around else message
+        if row_of_set := self.table.row_of_set(cells):
+            self._records.assembler.take(number, parse_line(row_of_set))
+            return True
         row = self.table.take(cells) if message.strip() else None
         if row and (self.table.tells or any(map(is_telling, row))):
             self._records.bars.end()
@@ -586,7 +596,7 @@ _CODE = regex(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
 
 def _records_of(line: str) -> list[str]:
     """Return the records of a line in which line ends were lost."""
-    parts = records_in(line)
+    parts = keras_epochs_in(line) or records_in(line)
     return parts if len(parts) > 1 else records_drawn_in(line)
 
 

@@ -747,6 +747,8 @@ BARE_SECONDS = {
 """Units of time that columns are called by alone, in seconds."""
 CLOCKS_ALONE = ("min", "mins", "minutes", "hrs", "hours")
 """... and those that do not fit a step: a column is a clock, or it is something else, such as the least of values."""
+_NEXT_TO_LEAST = {"max", "maximum", "avg", "average", "mean", "median", "std"}
+"""What stands next to `min` where it is the least of values, as in the tables of DEAP."""
 _NO_MEASURE = NAMESPACES | {*PHASES.values(), "time"}
 WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load", "wait", "waits", "stall")
 """What columns are called that hold the wait for data, next to the time of the step."""
@@ -837,6 +839,8 @@ def clock(columns: Columns) -> str | None:
             continue
         if {"step_time", "elapsed"} & {canonical(column) for column in columns}:
             return None
+        if _bare(name) == "min" and any(_bare(other) in _NEXT_TO_LEAST for other in columns):
+            continue
         value = columns[name].values()
         goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
         creeps = goes_up and value[-1] - value[0] < LEAST_OF_A_RECORD * (len(value) - 1)  # a mean of all steps so far

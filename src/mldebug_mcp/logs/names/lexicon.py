@@ -222,6 +222,8 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.LOSS, "train", 1.0, "train_loss_step/weighted_sum"),  # NequIP; that of validation weighs other measures
     (Q.LOSS, "eval", 1.0, "lval lvalid ltest ldev tel te_l tst_l test_l va_l val_l ho_l dev_l"),
     (Q.LOSS, "eval", 1.0, "l_va l_val l_test l_dev l_ho"),
+    (Q.LOSS, "train", 1.0, "traindeviance"),  # R's gbm
+    (Q.LOSS, "eval", 1.0, "validdeviance"),
     (Q.LOSS, "", 1.0, "l2_trn"),  # DeePMD-kit, before 2.0
     (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss l2_tst"),
     (Q.ACCURACY, "", 1.0, "token_acc"),  # ms-swift has no other
@@ -236,6 +238,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (None, "", 1.0, "time/iterations time/episodes"),  # Stable-Baselines3 counts rollouts
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
     (None, "", 1.0, "moves_dice rolls_dice dice_roll dice_rolls dice_sum dice_total"),  # of a game, no overlap of masks
+    (None, "", 1.0, "current_pass"),  # Vowpal Wabbit counts how often it went over the data
     (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `guesses`
     (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
     (Q.TOKENS_SEEN, "", 1.0, "trained_tokens"),  # MLX

@@ -437,6 +437,14 @@ _OBJECTIVE = regex(
 _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
+def loss_of_mu(columns: Columns) -> str | None:
+    """`mu_loss` is that of a policy next to a reward or the loss of a value; else it may be that of a mean."""
+    if "mu_loss" in columns and called(columns, "reward", "value_loss") and not called(columns, "policy_loss"):
+        rename(columns, "mu_loss", "policy_loss")
+        return "mu_loss: read as the policy_loss"
+    return None
+
+
 def accuracy_as_a(columns: Columns) -> str | None:
     """`a` next to a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
     names = {canonical(name) for name in columns}
@@ -521,12 +529,20 @@ MIN_SHARE_REGULAR = 0.5
 """Share of evaluations at the usual distance from the one before; chosen: the others failed in between."""
 
 
+_NAN_IF_NOTHING_HELD_OUT = "ValidDeviance"
+"""What R's gbm prints as NaN throughout where no rows are held out, as by default."""
+
+
 def unmeasured_evaluation(columns: Columns) -> str | None:
     """A measure of evaluation that is NaN but for a number in each fifth record was not measured in the others.
 
     NaN at the place of an evaluation stays a value.
     """
     notes = []
+    held_out = columns.get(_NAN_IF_NOTHING_HELD_OUT)
+    if held_out is not None and np.isnan(held_out.values()).all():
+        del columns[_NAN_IF_NOTHING_HELD_OUT]
+        notes.append(f"{_NAN_IF_NOTHING_HELD_OUT} is NaN in all records: gbm held out no rows")
     for name in [name for name in columns if is_evaluation(name)]:
         at, value = columns[name].arrays()
         measured = at[~np.isnan(value)]
@@ -629,7 +645,9 @@ def filtered_nan(columns: Columns) -> str | None:
     )
 
 
-CONVENTIONS_OF_REWARDS = (mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions)
+CONVENTIONS_OF_REWARDS = (
+    mean_reward, mean_score, means_of_returns, no_episode_ended, length_of_completions, loss_of_mu,
+)  # fmt: skip
 CONVENTIONS_OF_LOSSES = (
     named_loss, evaluation_of_its_name, evaluation_of_answers, bare_phases, accuracies_by_phase, perplexity_alone,
     objective_alone, accuracy_as_a,

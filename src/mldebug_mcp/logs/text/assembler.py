@@ -755,6 +755,11 @@ class Assembler:
         self._closing_set = ""  # the set that a heading among them names
 
     @property
+    def step(self) -> float | None:
+        """The last step that a record named."""
+        return self._step
+
+    @property
     def epoch(self) -> float | None:
         """The epoch that the last heading or record named."""
         return self._epoch
@@ -807,7 +812,8 @@ class Assembler:
             return  # its last line has the averages
         if parsed.telling:
             self._add_loss_so_far(parsed)
-            self._end_pass(as_shown=not parsed.evaluation and bool(parsed.counters.values or batch))
+            sums_up = parsed.evaluation or any(map(is_evaluation, parsed.metrics))
+            self._end_pass(as_shown=not sums_up and bool(parsed.counters.values or batch))
         self._take(number, parsed)
 
     def begin_closing(self) -> None:
@@ -845,6 +851,10 @@ class Assembler:
         for number, line in lines:
             if line not in again:
                 self.take(number, line)
+
+    def end_pass(self) -> None:
+        """Leave an evaluation that is under way: something else stands behind its last line."""
+        self._end_pass(as_shown=True)
 
     def _end_pass(self, *, as_shown: bool) -> None:
         """Leave an evaluation that is under way.
@@ -975,7 +985,7 @@ class Assembler:
             self._plan.take(total, values.get("step"), 0)
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
-        is_alone = parsed.counters.rest.strip(" |:=-#[]") == "" and not parsed.counters.weak
+        is_alone = parsed.counters.rest.strip(" |:;.=-#[]") == "" and not parsed.counters.weak
         self._is_counted = bool(parsed.counters.planned) or is_alone
         self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._in_heading = {*self._block}
@@ -1054,6 +1064,11 @@ class Assembler:
         if self.ranks.is_echo(like):
             self.ranks.leave_out(like, counters, metrics)
             return
+        begun = float(counters["epoch"][0]) if "epoch" in counters else None
+        headed = {} if like.evaluation else self._take_headed({*counters, *(["step"] if batch else [])}, begun)
+        headed = {name: value for name, value in headed.items() if name not in metrics}
+        metrics = {**metrics, **{name: np.full(size, value) for name, value in headed.items()}}
+        logged = {**logged, **dict.fromkeys(headed, np.arange(size) == 0)}
         self.flush()
         self._metric_lines, self._counted = self._metric_lines + size, self._counted + size
         columns = dict(counters)
@@ -1300,10 +1315,20 @@ class Assembler:
             self._line = number
         else:
             inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
-            self._open(number, {**inherited, **values}, metrics, heading=False)
+            values = {**inherited, **values}
+            headed = {} if parsed.evaluation else self._take_headed(values.keys(), values.get("epoch"))
+            self._open(number, values, {**headed, **metrics}, heading=False)
             self._is_evaluated = parsed.evaluation and parsed.telling  # by measures of one's own, before any training
             self._drawn, self._labels = parsed.drawn, {parsed.label}
         self._rounded_block = self._rounded_block or parsed.counters.rounded
+
+    def _take_headed(self, counters: Collection[str], epoch: float | None) -> dict[str, float]:
+        """Return the metrics in the heading of an epoch, for the first record of its steps: "Epoch 2, lr: 0.01"."""
+        heads = self._heading and self._counters.keys() == {"epoch"} and self._block.keys() == self._in_heading
+        if not heads or "step" not in counters or epoch not in (None, self._counters["epoch"]):
+            return {}
+        headed, self._block = self._block, {}
+        return headed
 
     def _ends_an_epoch(self, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a line of an epoch that is over repeats the loss of its last step: it tells the mean."""

@@ -72,7 +72,7 @@ _FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
 _EPOCH = regex(
     r"(?<![\w/])(?<!over )(?<!per )"
-    rf"(?:epochs?|num_epochs?|ep(?=\s{{0,4}}=?\s?\d{{1,4}}(?:\.\d{{1,6}}|/\d{{1,4}})?[\s,:](?!.{{0,300}}(?:reward|return|score))(?:.{{1,300}}{_OF_LEARNING}|\s?iter\b|\s?it\b))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
+    rf"(?:epochs?|num_epochs?|ep(?=\s{{0,4}}=?\s?\d{{1,4}}(?:\.\d{{1,6}}|/\d{{1,4}})?[\s,:|\]](?!.{{0,300}}(?:reward|return|score))(?:.{{1,300}}{_OF_LEARNING}|\s?iter\b|\s?it\b))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3}|-(?=\s?\d{1,6}\s?/))?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d++(?:\.\d++)?+)(?![\w%-])(?:\s*+(?:/|\(?(?:out )?of)\s*+(?P<epochs>\d+)(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
@@ -385,6 +385,16 @@ MAX_METRICS = 20_000
 _KERAS = regex(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
+_KERAS_AGAIN = regex(
+    r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\d.]))\s*(?P<count>\d{1,9})/(?P<total>\d{1,9})\s*(?:\[[=>.]{5,}\]|[━─]{5,})"
+)
+"""Where Keras' bar stands again behind itself, as the control characters are lost: "loss: 0.250080/99 [==>..]"."""
+_KERAS_EPOCH = regex(
+    r"(?:(?<=\.\d{4})|(?<=e[-+]\d\d)|(?<![\w.]))(?P<heading>Epoch \d{1,6}/\d{1,6})\s*"
+    r"(?=\d{1,9}/\d{1,9}\s*(?:\[[=>.]{5,}\]|[━─]{5,}))",
+    needs="epoch ",
+)
+"""The heading of an epoch right before Keras' bar, where line ends are lost."""
 _ARROWS = regex(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
@@ -447,6 +457,8 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line)
     if keras is None:
         return None
+    *_, last = [keras, *(again for again in _KERAS_AGAIN.finditer(line) if again["total"] == keras["total"])]
+    keras = _KERAS.match(line[last.start() :]) or keras
     at, total = whole_number(keras["count"]), whole_number(keras["total"])
     rest = _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
     return Bar("", at, total, rest, "", keras=True, line=keras["drawn"] is None)
@@ -456,11 +468,26 @@ _SHORT_HEAD = 4
 """Characters of a head from which on it is a description: below them, what stands before a bar is not its own."""
 
 
+def keras_epochs_in(line: str) -> list[str]:
+    """Return the headings and bars of a line that holds several epochs of Keras, [] for others."""
+    headings = list(_KERAS_EPOCH.finditer(line))
+    if len(headings) < 2:
+        return []
+    ends = [*(heading.start() for heading in headings[1:]), len(line)]
+    parts = [(heading["heading"], line[heading.end() : end]) for heading, end in zip(headings, ends, strict=True)]
+    return [line[: headings[0].start()], *(text for part in parts for text in part)]
+
+
+_REPORTS = regex(rf"\s{{1,4}}[A-Za-z]\w{{0,30}}\s?[:=]\s?{NUMBER}[,;|\s]", re.IGNORECASE)
+"""What begins the description of the next drawing, behind a blank: a metric and its value."""
+
+
 def bars_apart(line: str) -> list[str]:
     """Return the parts of a line that holds one drawing of a bar after another without a line end, [] for others.
 
     Drawings of one bar begin alike, even where the terminal cut each off: "| epoch 1:  5%| | 1/20 [0:01, lo| epoch 1:".
     Another bar or a line of text begins right behind the bracket of the bar above it: "[00:32<53:42, 3.2s/it]Iter 20:".
+    A bar that reports its metrics in front begins behind a blank too: "1.19s/it] loss: 4.25, epoch 0:  1%|".
     """
     drawn = list(_TQDM.finditer(line)) if "%|" in line else []
     if not drawn:
@@ -469,6 +496,7 @@ def bars_apart(line: str) -> list[str]:
     again = re.finditer(rf"{re.escape(head)}(?=\s{{0,8}}\d{{1,3}}%\|)", line) if len(head) >= _SHORT_HEAD else []
     starts = {found.start() for found in again} - {line.find(head)}
     starts |= {bar.end() for bar in drawn if bar["end"] and line[bar.end() : bar.end() + 1].strip()}
+    starts |= {bar.end() for bar, after in pairwise(drawn) if _REPORTS.match(line, bar.end(), after.start())}
     edges = [0, *sorted(starts), len(line)]
     return [line[first:last] for first, last in pairwise(edges)] if starts else []
 

@@ -326,6 +326,8 @@ class DrawnBars:
         self._give_held()
         if bare:
             self._finished = None
+        if self._current is not None and self._current.counts.is_finished and self._current.epoch not in (None, epoch):
+            self.end()
         if self._last is not None and self._last.parsed.evaluation:
             if self._last.parsed.counters.values.get("epoch", epoch) != epoch:
                 self.end()

@@ -49,13 +49,13 @@ _WORD = (
     rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔|\d{{1,4}}_(?=[a-z]))[\w./@()%#↔-]{{0,120}}+"  # "16_h1=0.5"
     r"(?:\+[^\W\d][\w.]{0,40}+){0,5}+"  # "Lp+Lke=0.1"
     r"(?:'s)?"  # LightGBM: "valid_0's l2"
-    r"|\([A-Za-z%][\w/%]{0,11}\))"
+    r"|\((?!nan\)|inf\))[A-Za-z%][\w/%]{0,11}\))"
 )
 _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|dB\b|[KMGTB]i?B?\b)?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|\s?dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
 )
@@ -87,6 +87,10 @@ _NOT_A_NUMBER_INSIDE = regex(
     needs=(" nan", " inf"),
 )
 """What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
+_ENDS_IN_NONE = regex(
+    r"(?P<name>.+) (?P<number>nan(?:\.0)?|[-+]?inf(?:inity|\.0)?)", re.IGNORECASE, needs=(" nan", "inf")
+)
+"""A value that is NaN or infinite, and behind it a time or a share in brackets: "loss nan (39.5s)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
@@ -184,6 +188,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         of_evaluation = next(turned, evaluation)
         named_before = 0 <= without_unit_until <= match.start() and line[without_unit_until : match.start()].isspace()
         phrase = match["name"] if named_before else _without_unit(line, match)
+        ended = _ENDS_IN_NONE.fullmatch(phrase) if match["open"] in ("(", "[") else None
+        phrase = ended["name"] if ended else phrase
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
         explicit = _is_explicit(line, match, phrase)
@@ -197,6 +203,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             record |= {failed["name"]: lost} if rest and failed["name"] not in record else {}
             name = _metric_name(rest, explicit=explicit, of=match["of"]) if rest else failed["name"]
             number = number if rest or of_evaluation else lost
+        number = (parse_number(ended["number"]) or math.nan) if ended else number
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
@@ -206,7 +213,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
         classes = _members(line, match, name, of_ranks)
-        name, number = _measured(line, match, name, number)
+        name, number = (name, number) if ended else _measured(line, match, name, number)
         name = _with_number_in_brackets(record, line, match, name)
         known = canonical(name)
         carried = carried and not ((role := role_of(name)) and role.quantity in OF_UPDATES)
@@ -232,6 +239,9 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
     """
     first = {pair.name: pair for pair in reversed(found)}
     again = {pair.name: pair.number for pair in reversed(found) if pair is not first[pair.name]}
+    numbered = next((name for name in record if name.lower() in _EACH and again.get(name) == record[name] + 1), "")
+    if numbered:  # "client 0: loss 0.5 | client 1: loss 0.6"
+        return _of_each(numbered, record, found)
     if len(again) > 1 and list(reversed(again)) == list(record):  # CenterNet: training, and behind it an evaluation
         return {**record, **{evaluation_name(name): again[name] for name in record}}
     alone = [pair.at for pair in found if names_evaluation(pair.name)]
@@ -245,6 +255,26 @@ def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Foun
             name = evaluation_name(name) if names_evaluation(head) else f"{head} {name}"
         apart.setdefault(name, pair.number)
     return {**{name: number for name, number in record.items() if name not in first}, **apart}
+
+
+_EACH = frozenset({"client", "worker", "agent", "site", "party", "participant", "learner", "peer", "silo"})
+"""What takes part in one training with others and is numbered among them."""
+
+
+def _of_each(numbered: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line with the number of the client, worker or agent that each is of: `client_1/loss`."""
+    start = next(pair.at for pair in found if pair.name == numbered)
+    named = {name: value for name, value in record.items() if name not in {pair.name for pair in found}}
+    head, last = "", ""
+    for pair in found:
+        if pair.name == numbered:
+            head, last = f"{numbered}_{pair.number:.0f}/", ""
+        elif pair.at > start and last and f"{head}{pair.name}" in named:
+            head = ""  # what all of them have: "| global: loss 0.5"
+        if pair.name != numbered:
+            last = pair.name
+            named.setdefault(f"{head}{pair.name}", pair.number)
+    return named
 
 
 _NUMBERED = regex(r"(?:(?P<head>.*\S)[ /])?(?P<stem>[A-Za-z_@.]{1,12})(?P<number>\d{1,4})")
@@ -587,6 +617,11 @@ class _Form(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+def _of_edsr(line: re.Match[str]) -> str:
+    losses = line["losses"].replace("[", " ").replace(": ", "_loss=").replace("]", ",")
+    return f"batch [{line['batch']}] {losses} batch_time={line['model']} data_time={line['data']}"
+
+
 _AGAIN_OF_SAME = (
     r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
     r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})(?:(?: of |/)\d{1,2}|(?=[:|,)]| [|-]))\)?\s?:?"
@@ -767,6 +802,7 @@ def _of_build_nanogpt(line: re.Match[str]) -> str:
     return f"step {line['step']}: {name} = {line['value']}"
 
 
+_A_SET = r"(?:train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?|dev)"
 _FORMS = (
     # A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125".
     _Form("@[", _of_coco, r"\bAverage (?P<which>Precision|Recall)\s{1,8}\(A[PR]\)\s{0,4}"
@@ -776,12 +812,72 @@ _FORMS = (
     # A number of the same rows by something else: "(export probe, same rows: 3.09 3.09)".
     _Form(", same ", r"\g<by> same \g<of>",
           r"(?<=\()(?P<by>[A-Za-z][\w -]{1,30}), same (?P<of>[a-z]{3,12})(?=\s?[:=])"),
+    # The set that a record is of, as a value among others: "Epoch: 3, Phase: val, Loss: 0.5"; ML.NET says both.
+    _Form(("hase", "ode", "tage", "plit", "set"), r"\g<set> | \g<before>\g<behind>",
+          rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>.{{0,200}}?)(?<![\w./-])"
+          r"(?:phase\s?[:=]\s?\w{4,10},\s{1,4})?(?:phase|mode|stage|split|(?:data|sub)?set(?: used)?)\s?[:=]\s{0,12}"
+          rf"(?P<set>{_A_SET})(?:\s?[,;|\t]\s{{0,4}}|\s{{1,4}}(?=[a-z][\w./-]{{0,40}}\s?[=:]))(?P<behind>\S.*)$"),
+    # The same at the end of a line, or in brackets there: "epoch 3 loss 0.5 split: val", "epoch 3 loss 0.5 [val]".
+    _Form(("hase", "ode", "tage", "plit", "set", "]"), r"\g<set> | \g<before>",
+          rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>(?:(?!\b{_A_SET}\b).){{10,400}}?)[\s,;|]{{1,6}}"
+          rf"(?P<open>\[)?(?(open)|(?:phase|mode|stage|split|(?:data|sub)?set)\s?[:=]\s{{0,4}})"
+          rf"(?P<set>{_A_SET})(?(open)\])\s*$"),
+    # The same without its name, behind the epoch: "Epoch 3, val, loss: 0.5".
+    _Form(", ", r"\g<set> | \g<epoch>, ",
+          rf"^(?P<epoch>\W{{0,4}}epoch\b[^,;:=|]{{0,4}}[\d/ ]{{1,14}}),\s?(?P<set>{_A_SET}),\s(?=[a-z])"),
+    # A loss called by its letter in front of its parts: "L: 20.5, L_crf: 4.25, L_selection: 16.25".
+    _Form("L: ", "loss: ", rf"(?<![\w./-])L: (?={NUMBER}, L_[a-z])", flags=0),
+    # DL4J, whose score is the loss: "o.d.o.l.ScoreIterationListener - Score at iteration 10 is 1.25".
+    _Form("ScoreIterationListener", r"iteration \1 loss=",
+          r"^.{0,200}\bScoreIterationListener\W{1,6}Score at iteration (\d{1,9}) is {1,4}", flags=0),
+    # Spark and Breeze: "Val and Grad Norm: 0.5 (rel: 0.1) 0.02".
+    _Form("Val and Grad Norm", r"loss=\1 relative_change=\2 grad_norm=",
+          rf"\bVal and Grad Norm: ({NUMBER}) \(rel: ({NUMBER})\) ", flags=0),
+    # Trax: "Step    500: eval  CrossEntropyLoss |  0.25".
+    _Form(" | ", r"\g<phase> \g<name> = ",
+          r"(?<=: )(?P<phase>train|eval) {1,30}(?P<name>[A-Z]\w{2,40}) \| {1,6}(?=[-+.\d]|nan\b)", flags=0),
+    # MatConvNet: "train: epoch 02:   5/ 20: 123.4 (120.2) Hz objective: 1.25 top1err: 0.5".
+    _Form(" Hz ", r"samples_per_second=\1, loss: ", rf"{NUMBER} \(({NUMBER})\) Hz obj(?:ective)?: ", flags=0),
+    # MALLET: "<10> LL/token: -9.25"; OpenNLP: "  1:  ... loglikelihood=-1250.5  0.25", "  1:  . (4500/5000) 0.9".
+    _Form("> LL/", r"step \1: objf=", r"^\s{0,4}<(\d{1,7})> LL/token: (?=[-\d])", flags=0),
+    _Form(":  .", lambda line: f"step {line['step']}: {'objf=' + line['sum'] if line['sum'] else ''} accuracy=",
+          rf"^\s{{0,8}}(?P<step>\d{{1,6}}): {{1,2}}\.{{1,3}} "
+          rf"(?:loglikelihood=(?P<sum>{NUMBER})|\(\d{{1,12}}/\d{{1,12}}\))\s{{1,4}}(?=\d)", flags=0),
+    # DeepFaceLab: "[10:20:30][#001500][0640ms][0.45][0.25]"; faceswap: "[#00150] face_A: 0.05, face_B: 0.04".
+    _Form("[#", r"step \1: step_time=\2 loss_src=\3 loss_dst=\4",
+          rf"^\[#(\d{{1,9}})\]\[([\d.]{{1,9}}m?s)\]\[({NUMBER})\]\[({NUMBER})\]\s{{0,4}}$", flags=0),
+    _Form("[#", r"step \g<step>: loss_A=\g<first>, loss_B=\g<second>",
+          rf"^\[#(?P<step>\d{{1,9}})\] (?:Loss |face_)A: (?P<first>{NUMBER}), (?:Loss |face_)B: (?P<second>{NUMBER})"),
     # A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5".
     _Form(" loss", r"\g<part>_\g<number>_",
           r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "
           r"(?P<number>\d{1,3}) (?=loss\s?[:=])"),
     # lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point.
     _Form(" acc: ", r"\1  accumulated: ", r"(step: \d{1,9}) {1,4}acc: (?=\d{1,4} {2})", flags=0),
+    # DARTS and its children, of the epoch so far: "train 050 1.250000e+00 50.500000 75.250000".
+    _Form("train ", r"train batch \1 loss=\2 top1=\3 top5=\4",
+          r"^\s?train (\d{3,6}) (\d\.\d{6}e[-+]\d\d|nan) (\d{1,3}\.\d{3,6}) (\d{1,3}\.\d{3,6})\s*$", flags=0),
+    # open_clip counts epochs from 0 in training, and in an evaluation those that are over: "Eval Epoch: 1 clip_val_..".
+    _Form("Eval Epoch: ", lambda line: f"Eval Epoch: {int(line['over']) - 1} {line['scores']}",
+          r"\bEval Epoch: (?P<over>[1-9]\d{0,5}) (?P<scores>.{1,4000}?)\t?\bepoch: (?P=over)\.0000(?=\t|\s*$)",
+          flags=0),
+    # The examples of OGB, of shares that are right: "Loss: 1.25, Train: 50.25%, Valid: 25.5% Test: 24.5%".
+    _Form("rain: ", r"\g<phase> accuracy: ",
+          rf"\b(?P<phase>Train|Valid|Val|Test): (?={NUMBER}%(?:,? (?:Valid|Val|Test): {NUMBER}%){{0,2}}\s*$)", flags=0),
+    # Lightning, of a score by which it keeps weights: "Epoch 0, global step 9: 'val_loss' reached 0.5 (best 0.5), ...".
+    _Form(" reached ", r"\g<name>=\g<score>",
+          rf"(?P<open>'?)(?P<name>[A-Za-z][\w./-]{{0,80}})(?P=open) reached (?P<score>{NUMBER}) "
+          rf"(?:\(best {NUMBER}\))?, "
+          r"saving model to .{1,400} as top \d{1,4}\s*$"),
+    # EDSR and its children: "[1600/16000]\t[L1: 12.25][VGG: 0.5]\t35.2+12.4s".
+    _Form("\t[", _of_edsr,
+          rf"^\[(?P<batch>\d{{1,9}}/\d{{1,9}})\]\t(?P<losses>(?:\[\w{{1,20}}: {NUMBER}\]){{1,12}})"
+          rf"\t(?P<model>{NUMBER})\+(?P<data>{NUMBER})s\s*$", flags=0),
+    # EAST: "Epoch is [1/600], mini-batch is [2/125], time consumption is 1.25, batch_loss is 0.5".
+    _Form(" is [", r"Epoch [\1], batch [\2], step_time is ",
+          r"^Epoch is \[(\d{1,9}/\d{1,9})\], mini-batch is \[(\d{1,9}/\d{1,9})\], time consumption is ", flags=0),
+    # SRGAN, beside the bar of an evaluation: "[converting LR images to SR images] PSNR: 22.5 dB SSIM: 0.5".
+    _Form("[converting ", "val: ", r"^\[converting LR images to SR images\] (?=PSNR: )", flags=0),
     # L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01".
     _Form("At iterate", r"iter \1 loss=", r"^\s{0,8}At iterate +(\d{1,9}) +f= *", flags=0),
     # R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25".

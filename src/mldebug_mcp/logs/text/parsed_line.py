@@ -400,8 +400,8 @@ _NAMES_ITS_ONE = regex(r"""['"](?:metric|name|tag|key)['"]\s{0,4}:\s{0,4}['"][A-
 """A dict of one metric, by its name and value."""
 _PAIR = regex(
     r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
-    # The only number of a list, not the first of several, and not the first word of a sentence.
-    rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\]|\s[A-Za-z]+\s(?!per\b))""",
+    # The only number of a list, not several, which may look like thousands, and not the first word of a sentence.
+    rf"""(?!\d{{1,3}}(?:,\d{{3}})+\])({NUMBER})(?![\w.]|\s*,[^'"\[]*\]|\s[A-Za-z]+\s(?!per\b))""",
     re.IGNORECASE,
 )
 
@@ -801,7 +801,7 @@ _EPOCH_OF_BAR = regex(
 
 def drawing_of(bar: Bar) -> Drawing:
     """Read the texts of a bar."""
-    bar_head = _LAUNCHER.sub("", bar.head)
+    bar_head = written_out(_LAUNCHER.sub("", bar.head))
     counters = find_counters(bar_head)
     evaluation = is_of_evaluation(bar_head)
     if (epoch := _EPOCH_OF_BAR.fullmatch(bar_head)) and not bar.keras:
@@ -813,7 +813,7 @@ def drawing_of(bar: Bar) -> Drawing:
         if canonical(name) not in ("step", "epoch")
     }
     words = _IN_HEAD.sub("0", bar.head)
-    head = tuple(_number(text) for text in _IN_HEAD.findall(before_metrics(bar.head)))
+    head = tuple(_number(text) for text in _IN_HEAD.findall(before_metrics(bar_head)))
     if counters.values:
         head = (*head, *counters.values.values())
     telling = any(map(is_telling, metrics))

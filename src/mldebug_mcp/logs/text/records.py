@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.endings import is_error
 from mldebug_mcp.logs.line_prefixes import ROW_MARK, records_in, without_prefix
-from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, name_in_record
+from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, is_evaluation, name_in_record
 from mldebug_mcp.logs.numbers import HUGE, NO_DIGITS, to_number
 from mldebug_mcp.logs.settings.settings import MAX_OBJECT
 from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
@@ -428,10 +428,12 @@ class Records:
         self.together = MixedLines(self.assembler, self.bar_steps, self.take)
         self._evaluated_loss = (-1, 0.0)  # the last line that tells nothing but the loss of an evaluation, and that
         self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
+        self._passes_below: tuple[float | None, float] | None = None  # the epoch and batches of one that counts these
 
     def head(self, number: int, *, evaluation: bool) -> None:
         """Take note of a line that heads an evaluation, or training again."""
         self._evaluated_from = number * evaluation
+        self._passes_below = None
 
     def head_closing(self) -> None:
         """Take note of a line that heads evaluations of trained weights."""
@@ -522,8 +524,17 @@ class Records:
 
     def _take_plain(self, number: int, parsed: Parsed) -> bool:
         counters = parsed.counters
-        if counters.values:
-            self.head(number, evaluation=parsed.evaluation and not parsed.metrics and counters.batch is None)
+        if counters.values or counters.batch:
+            batch = self._batch_of(parsed)
+            goes_on = not parsed.evaluation and self._goes_on_evaluating(number, counters.values, batch)
+            sums_up = parsed.evaluation or any(map(is_evaluation, parsed.metrics))
+            if self._passes_below is not None and not (goes_on or sums_up):
+                self.assembler.end_pass()
+            if counters.values:
+                bare = parsed.evaluation and not parsed.metrics and counters.batch is None
+                self.head(number, evaluation=bare or (goes_on and not parsed.telling))
+            self._passes_below = (self.assembler.epoch, batch[1]) if goes_on and batch else None
+            parsed = self._as_evaluation(parsed, batch) if goes_on and parsed.telling else parsed
         if parsed.telling:
             self._take_parts_of_evaluation(number, parsed)
             self.bars.end()
@@ -536,6 +547,34 @@ class Records:
             self.bars.rows_at_once = (number, rows, counters.rest.translate(NO_DIGITS))
         self.assembler.take(number, parsed)
         return True
+
+    def _batch_of(self, parsed: Parsed) -> tuple[int, int] | None:
+        """Return the batch of a line and how many there are, also where it stands alone below its epoch: "10/200"."""
+        if parsed.counters.batch or not self.assembler.counts_batches(parsed):
+            return parsed.counters.batch
+        return int(parsed.counters.values["step"]), parsed.counters.total or 0
+
+    def _goes_on_evaluating(self, number: int, counters: Mapping[str, float], batch: tuple[int, int] | None) -> bool:
+        """Say whether a line below the heading of an evaluation tells the step or epoch under way: "Epoch 3: loss 0.5".
+
+        So does one that counts on batches of the same evaluation.
+        """
+        if counters.get("epoch", self.assembler.epoch) != self.assembler.epoch:
+            return False
+        if batch is None and counters.get("step", self.assembler.step) != self.assembler.step:
+            return False
+        below = self._evaluated_from == number - 1 > 0
+        return below or (batch is not None and self._passes_below == (self.assembler.epoch, batch[1]))
+
+    def _as_evaluation(self, parsed: Parsed, batch: tuple[int, int] | None) -> Parsed:
+        """Return a line as one of an evaluation, at its batch, if it does not speak of training itself."""
+        if any(name.lower().startswith("train") for name in parsed.metrics):
+            return parsed
+        metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
+        counters, epoch = parsed.counters, self.assembler.epoch
+        if batch and counters.batch is None and epoch is not None:
+            counters = replace(counters, values={"epoch": epoch}, batch=batch)
+        return replace(parsed, counters=counters, metrics=metrics, evaluation=True)
 
     def _take_parts_of_evaluation(self, number: int, parsed: Parsed) -> None:
         """Take a line below "Val loss: 2.407" that repeats its loss, "l1: 1.2 kl: 0.02 loss: 2.407", for its parts."""
@@ -580,6 +619,9 @@ class Records:
             return self._take_uncounted(numbers, shape, rows, like)
         if not counters or not _are_counters(batch):
             return 0
+        if self._passes_below is not None or self._evaluated_from == numbers[0] - 1 > 0:
+            self._take_at(0, numbers, shape, rows)
+            return 1
         # The first line may belong to what stands above, and what follows to the last one.
         self._take_at(0, numbers, shape, rows)
         if not self.assembler.is_steady(like):

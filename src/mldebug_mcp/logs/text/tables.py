@@ -84,6 +84,8 @@ _RESULTS_NAMES = (
     "eval_map50", "eval_map50-95", "eval_box_loss", "eval_obj_loss", "eval_cls_loss",
 )  # fmt: skip
 """results.txt of YOLOv7 and of YOLOv5 up to version 4 has no header."""
+_NAMES_OF_SETS = frozenset({"combined", "set", "split", "phase", "dataset", "data"})
+"""Names of a column of sets; another one is of the output that the table is of."""
 _COUNTERS_OF_TABLES = frozenset({"epoch", "batch", "iter", "step"})
 _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
@@ -143,6 +145,16 @@ class Table:
             and (not self._starts or len(cells) >= len(self._names))
         )
 
+    def row_of_set(self, line: str) -> str:
+        """Return a row that begins with its set (Ludwig) as a line of text, "train: loss: 0.5"; "" for other rows."""
+        cells = self._cells(line.translate(_DRAWN_SIDES)) if self.open and self.tells else []
+        if not cells or len(cells) != len(self._names) or not is_phase_alone(cells[0]) or is_telling(self._names[0]):
+            return ""
+        of = "" if self._names[0].lower() in _NAMES_OF_SETS else f"{self._names[0]}_"
+        values = zip(self._names[1:], cells[1:], strict=True)
+        phase = "val" if cells[0].lower() == "vali" else cells[0]
+        return f"{phase}: " + ", ".join(f"{of}{name}: {cell}" for name, cell in values if _cell(cell) is not None)
+
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
         line = line.translate(_DRAWN_SIDES)
@@ -159,7 +171,7 @@ class Table:
             if row is not None and (not self._since or self._is_whole(line)):
                 self._since = 0
                 return row
-            if not _is_rule(line):
+            if not _is_rule(line) and not is_rule(line):
                 self._since += 1
         above, self._above = self._above, line
         if self._open(line, above) or self._open_two(above, line):
@@ -338,6 +350,9 @@ class Table:
             return None
         values = {name: _value(name, cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}
+        if surplus == 1 and cells[-1] == "h" and self._names[0] == "average loss":  # Vowpal Wabbit, on held-out rows
+            losses = {evaluation_name(name): numbers.pop(name) for name in self._names[:2] if name in numbers}
+            numbers = {**losses, **numbers}
         if self._names[0] == "Class":
             if _OF_TOTAL.fullmatch(cells[0]):  # an epoch
                 return None
@@ -558,7 +573,7 @@ _ROW = regex(
     rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
     rf"[{_SIDES}]\s*$"
 )
-_RULE = regex(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
+_RULE = regex(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬╒╤╕╞╪╡╘╧╛]{{6,}}\s*$")
 SIDES_OF_ROW = 3
 _MAY_END_ROW = regex(rb"\|[ \t]*+[\n\x1b^#]")
 """The side at the end of a line; colours may follow, or a carriage return as `cat -v` and collectors show it."""
