@@ -3,9 +3,9 @@
 #
 # Guess: both sort the names of the folders, so that a class has one number in `ImageFolder` and in timm's data set.
 # Seen:  timm sorts as people do: 2 comes before 10, and capital letters do not count. torchvision sorts by characters:
-#        10 comes before 2, and Zebra before ant. So a head that was trained with one and is validated with the other is
-#        wrong about most classes, with nothing said: the counts and the names agree. Up to ten numbered classes, or with
-#        names in small letters and numbers of one length, such as those of ImageNet, the two have one order.
+#        10 comes before 2, and Zebra before ant. So a head that was trained with one and is validated with the other
+#        is wrong about most classes, with nothing said: the counts and the names agree. Up to ten numbered classes, or
+#        with names in small letters and numbers of one length, such as those of ImageNet, the two have one order.
 # With:  timm 1.0.31, torchvision 0.28.0, torch 2.13.0
 set -euo pipefail
 folder=$(mktemp -d)
