@@ -158,7 +158,11 @@ def left_out(runs: Sequence[Described], authors: Sequence[str], processes: int =
 
 def _ranked_without(runs: Sequence[Described], author: str) -> list[tuple[Described, list[str]]]:
     model = fit_traits([run for run in runs if run.author != author])
-    return [(run, _ranked(model.bits(run.traits))) for run in runs if run.author == author]
+    prior = dict(zip(model.causes, np.log2(model.shares).tolist(), strict=True))
+    own = [run for run in runs if run.author == author]
+    return [
+        (run, _ranked({cause: bits + prior[cause] for cause, bits in model.bits(run.traits).items()})) for run in own
+    ]
 
 
 def _ranked(bits: Mapping[str, float]) -> list[str]:

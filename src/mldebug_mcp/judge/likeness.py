@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.kinds import plan_of
-from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.names.quantities import THROUGHPUTS, UTILISATIONS, Quantity
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, SettingFact
 
@@ -83,7 +83,9 @@ class Likeness:
         adds = np.einsum("nk,nkc->nc", share, self.weights[row])
         adds -= adds.mean(axis=1, keepdims=True)
         scores = self.bias + adds.sum(axis=0)
-        return dict(zip(self.causes, map(float, _bits(scores, self.shares)), strict=True))
+        return dict(
+            zip(self.causes, map(float, _bits(scores, CAUSE_SHARE_EXPONENT * np.log(self.shares))), strict=True)
+        )
 
 
 def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
@@ -178,15 +180,14 @@ def _arrays_in(numbers: bytes, shapes: Iterable[tuple[int, ...]]) -> Iterator[Fl
 TRAITS_FILE = Path(__file__).parent / "traits.bin"
 OF_TRAITS = "traits"
 """What stands for this among the questions."""
-MOST_TRAITS, MOST_DESCRIBED = 3, 4
+MOST_TRAITS, MOST_DESCRIBED = 2, 3
 """Traits that are named with a cause, and causes that they are named with."""
-LONGEST_NAME = 40
+LONGEST_NAME = 30
 ALIKE = "names, courses, settings and words as in labelled runs"
 """How this evidence is named in answers."""
-TRAITS_WEIGHT = 2.0
-"""Power of what the traits say where nothing else decides among the faults; see `ranking.with_traits`. Chosen: runs of
-authors whom nothing had seen have a right cause among three in 59 % with it, in 44 % without.
-More weight moves right ones from the first place."""
+TRAITS_WEIGHT = 1.5
+"""Power of what traits say where nothing else names a fault; see `ranking.with_traits`. Chosen: runs of authors whom
+nothing had seen have a right cause among three in 55 % with it, and in 44 % without it."""
 MAX_BITS_APART = 8.0
 """Bits between the likeliest cause and the least likely ones. Chosen."""
 MANY_TRAITS = 25.0
@@ -207,7 +208,8 @@ PEAK_SHARE = 0.5
 """Share of its range by which a curve leaves both of its ends: a peak or a dip."""
 NOISY_SHARE = 0.25
 """Share of its range that is noise in a noisy curve."""
-_LETTERS = regex(r"[a-z]{2,}")
+_OF_THE_MACHINE = frozenset({Quantity.TEMPERATURE, Quantity.POWER, Quantity.TIME_LEFT, *UTILISATIONS})
+_LOWER_CASE = regex(r"[a-z]{2,}")
 _CAMEL = regex(r"([a-z])([A-Z])")
 
 
@@ -223,7 +225,7 @@ def traits_of(run: Run, settings: Sequence[SettingFact], quantities: Sequence[Qu
             trait: words
             for quantity in quantities
             if _trains(run[quantity.name])
-            for trait, words in _of_quantity(quantity)
+            for trait, words in _of_quantity(run[quantity.name], quantity)
         },
         **{f"says {stem}": "" for line in lines for stem in stems(line)},
     }
@@ -235,12 +237,15 @@ def _trains(series: Series) -> bool:
     These have their own questions, and are logged next to any fault.
     """
     role = series.role
-    return role is None or not (role.quantity.is_memory or role.quantity.is_duration or role.quantity in THROUGHPUTS)
+    if role is None:
+        return True
+    quantity = role.quantity
+    return not (quantity.is_memory or quantity.is_duration or quantity in THROUGHPUTS or quantity in _OF_THE_MACHINE)
 
 
 def stems(text: str) -> set[str]:
     """Return the beginnings of the words of a name or a line, in lower case."""
-    return {word[:STEM] for word in _LETTERS.findall(_CAMEL.sub(r"\1 \2", text).lower())}
+    return {word[:STEM] for word in _LOWER_CASE.findall(_CAMEL.sub(r"\1 \2", text).lower())}
 
 
 def _of_setting(setting: SettingFact) -> Iterator[str]:
@@ -254,11 +259,13 @@ def _of_setting(setting: SettingFact) -> Iterator[str]:
             yield f"{stem} is unusual"
 
 
-def _of_quantity(quantity: QuantityFact) -> Iterator[tuple[str, str]]:
+def _of_quantity(series: Series, quantity: QuantityFact) -> Iterator[tuple[str, str]]:
+    role = series.role
     for curve in quantity.curves:
-        names = [*stems(curve.name), *([f"role {quantity.role}"] if quantity.role else [])]
-        for trait, words in _of_curve(curve):
-            yield from ((f"{name} {trait}", f"{shorten(curve.name, LONGEST_NAME)} {words}") for name in names)
+        words = stems(curve.name) if role is None or not role.is_whole else set()
+        names = [*words, *([f"role {quantity.role}"] if quantity.role else [])]
+        for trait, numbers in _of_curve(curve):
+            yield from ((f"{name} {trait}", f"{shorten(curve.name, LONGEST_NAME)} {numbers}") for name in names)
 
 
 def _of_curve(curve: CurveFact) -> Iterator[tuple[str, str]]:
@@ -327,7 +334,7 @@ class TraitModel:
         """Return how much the traits of a run support each cause."""
         known = np.array(sorted(self._number[trait] for trait in traits if trait in self._number), dtype=np.int64)
         scores = self.bias + row_of(self.rarity[known]) @ self.weights[known]
-        bits = _bits(scores, self.shares)
+        bits = _bits(scores, np.log(self.shares))
         return dict(zip(self.causes, map(float, np.maximum(bits, bits.max() - MAX_BITS_APART)), strict=True))
 
     def telling(self, cause: str, traits: Collection[str]) -> list[str]:
@@ -343,11 +350,11 @@ def row_of(rarity: Floats) -> Floats:
     return np.asarray(TRAITS_SCALE * rarity / length, dtype=np.float32)
 
 
-def _bits(scores: Floats, shares: Floats) -> NDArray[np.float64]:
-    """Return log-odds as bits, without half of what the shares of the causes among the labelled runs add."""
+def _bits(scores: Floats, prior: Floats) -> NDArray[np.float64]:
+    """Return the logarithms of probabilities in bits, less those that the causes had before."""
     highest = float(scores.max())
     logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
-    return np.asarray((logs - CAUSE_SHARE_EXPONENT * np.log(shares)) / math.log(2), dtype=np.float64)
+    return np.asarray((logs - prior) / math.log(2), dtype=np.float64)
 
 
 def evidence_from_traits(
@@ -357,7 +364,7 @@ def evidence_from_traits(
     model, traits = shipped_traits(), traits_of(run, settings, quantities)
     weight, bits = TRAITS_WEIGHT * _share_done(run), model.bits(traits)
     average = sum(bits.values()) / len(bits)
-    likeliest = sorted(bits, key=lambda cause: -bits[cause])[:MOST_DESCRIBED]
+    likeliest = sorted(bits.keys() - {SOUND}, key=lambda cause: -bits[cause])[:MOST_DESCRIBED]
     return [
         CauseEvidence(
             cause,

@@ -149,18 +149,19 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
 def with_traits(ranked: Sequence[Ranked], traits: Iterable[CauseEvidence]) -> list[Ranked]:
     """Return the ranking with the faults parted anew by what the traits of the run say of each.
 
-    `healthy` and `unknown` keep their probabilities. The less all else decides among the faults, the more traits count:
-    their bits are multiplied by the share that the leading fault leaves to the others.
+    `healthy` and `unknown` keep their probabilities. Traits count where one of them leads, as far as all else names
+    no fault: their bits are multiplied by the probability of the two. They never make a fault lead.
     """
     faults = [cause for cause in ranked if cause.id not in (SOUND, OTHER)]
     total = sum(fault.probability for fault in faults)
     said = {cause_evidence.cause: cause_evidence for cause_evidence in traits}
-    if not total or not said:
+    if not total or not said or ranked[0].id not in (SOUND, OTHER):
         return list(ranked)
-    undecided = 1 - faults[0].probability / total
-    bits = {fault.id: undecided * said[fault.id].bits if fault.id in said else 0.0 for fault in faults}
+    bits = {fault.id: (1 - total) * said[fault.id].bits if fault.id in said else 0.0 for fault in faults}
     masses = {fault.id: fault.probability * 2 ** bits[fault.id] for fault in faults}
     part = total / sum(masses.values())
+    if part * max(masses.values()) > ranked[0].probability:
+        return list(ranked)
     parted = [
         replace(
             cause,

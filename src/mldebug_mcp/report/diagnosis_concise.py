@@ -253,6 +253,7 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
     """Return whether `healthy` leads by far, no named cause comes near, and little is seen that needs explaining."""
     leader, *others = diagnosis.hypotheses
     rivals = (other.probability for other in others if other.cause != OTHER)
+    seen = worth_showing(diagnosis.findings)
     return (
         leader.cause == SOUND
         and leader.probability >= CLEARLY_HEALTHY
@@ -260,7 +261,8 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
         and diagnosis.verdict.kind != "not judged"
-        and len(worth_showing(diagnosis.findings)) <= MAX_USUAL
+        and len(seen) <= MAX_USUAL
+        and all(len(finding.summary) <= MAX_USUAL_SUMMARY for finding in seen)
     )
 
 
