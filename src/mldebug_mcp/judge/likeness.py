@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -350,7 +351,7 @@ def row_of(rarity: Floats) -> Floats:
     return np.asarray(TRAITS_SCALE * rarity / length, dtype=np.float32)
 
 
-def _bits(scores: Floats, prior: Floats) -> NDArray[np.float64]:
+def _bits(scores: Floats, prior: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return the logarithms of probabilities in bits, less those that the causes had before."""
     highest = float(scores.max())
     logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
