@@ -122,6 +122,21 @@ def test_a_logger_behind_the_level_does_not_hide_a_phase_or_a_value(tmp_path: Pa
     assert run["eval_loss"].value[0] == 2.9
 
 
+def test_a_level_and_a_dotted_logger_stand_before_the_message(tmp_path: Path) -> None:
+    lines = [f"{6000 * at} crops | ce {1 - 0.1 * at:.1f} hit 0.{at}5 | dev ce {2 + at}.3 hit 0.2" for at in EPOCHS]
+    bare = read(tmp_path, "\n".join(lines))
+    for prefix in ("I farm.cls: ", "INFO farm.train.loop:  "):
+        run = read(tmp_path, "".join(f"{prefix}{line}\n" for line in lines))
+        assert run["loss"].value.tolist() == bare["loss"].value.tolist() == [round(1 - 0.1 * at, 1) for at in EPOCHS]
+        assert run["eval_loss"].value[0] == 3.3
+
+
+def test_the_length_of_summaries_makes_no_policy_of_a_model_with_an_evaluation_loss(tmp_path: Path) -> None:
+    rows = [f"{at},{2.2 - 0.1 * at:.2f},{2.3 - 0.05 * at:.2f},{0.3 + 0.01 * at:.2f},{14 + at}" for at in EPOCHS]
+    text = "\n".join(["epoch,train_loss,eval_loss,eval_rouge1,gen_len", *rows])
+    assert read(tmp_path, text).kind not in ("grpo", "ppo")
+
+
 def test_settings_on_a_line_above_a_log_are_no_epoch(tmp_path: Path) -> None:
     text = "model=cnn  epochs=24  batch_size=64  optimizer=adam  lr=0.002  seed=26\n" + "".join(
         f"[train] (ep {at}.00, it {8 * at}) loss: {1 - 0.1 * at:.2f}\n" for at in EPOCHS

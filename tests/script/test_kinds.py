@@ -53,6 +53,18 @@ def follow(slow, net, rate):
         state[key] = state[key] * rate + value * (1 - rate)
 """,
     ],
+    "rate_that_nobody_reads": [
+        """
+def train(net, loader):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        opt.lr = 1e-3 * 0.5 ** epoch
+        for x, y in loader:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+""",
+    ],
     "result_unused": [
         """
 def train(net, opt, loader):
@@ -1663,6 +1675,27 @@ L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
 }
 
 HEALTHY = {
+    "a rate that is set on an optimizer of another library": """
+import mlx.optimizers as optim
+def train(net, loader, step):
+    opt = optim.Adam(learning_rate=1e-3)
+    for epoch in range(9):
+        opt.learning_rate = 1e-3 * 0.5 ** epoch
+        for x, y in loader:
+            step(net, opt, x, y)
+""",
+    "a rate that is kept on the optimizer and written into its groups": """
+def train(net, loader):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        opt.lr = 1e-3 * 0.5 ** epoch
+        for group in opt.param_groups:
+            group["lr"] = opt.lr
+        for x, y in loader:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+""",
     "each row is scaled by its own mean": """
 def scaled(rows):
     return (rows - rows.mean(1, keepdims=True)) / rows.std(1, keepdims=True)

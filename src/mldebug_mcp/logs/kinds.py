@@ -148,7 +148,8 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
 
 def _marks_of_a_kind(metrics: Collection[str]) -> Collection[str]:
     """Return the metrics without those that are of another thing than in the kind that they usually mark."""
-    if _OF_LABELS in metrics and "reward" not in metrics:
+    of_a_loss = _OF_LABELS in metrics or {"loss", "eval_loss"} <= set(metrics)  # a Seq2SeqTrainer logs `gen_len`
+    if of_a_loss and not any("reward" in name for name in metrics):
         metrics = frozenset(metrics) - {"completion_length"}
     return frozenset(metrics) - _OF_PAIRS if _ranks_items(metrics) else metrics
 

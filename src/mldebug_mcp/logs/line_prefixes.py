@@ -175,6 +175,7 @@ _LOGGING = regex(
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+|-\d{6}(?=\s))?\]?"
     r"|\[\d{4} \d\d:\d\d:\d\d(?: @[\w/.-]+\.py:\d+)?\]"  # tensorpack: month and day, a clock, the place
     r"|\[\d\dd\d\dh\d\dm\d\ds\]|\[H(?:UGE)?CTR\](?=\[)|(?<=\])\[RA?N?K\d{1,5}\](?:\[\w+\])?:"  # HugeCTR
+    r"|(?:[IWED]|INFO|DEBUG|WARN(?:ING)?)\s{1,4}[A-Za-z_]\w{0,40}(?:\.\w{1,40}){1,5}(?=:\s)"  # the level, the logger
     r"|I(?=\s(?:Train|Validat|Test)[a-z]{0,5}\s)"  # the level by its letter, before a sentence
     r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
     r"|\d{1,9}\.\ds(?:\s\|)?\s{1,4}\d{1,9}(?:\s\|)?(?=\s)"  # Kaggle: seconds and line

@@ -29,6 +29,8 @@ OF_OTHERS = frozenset({"out", "inplace", "fill_value", "axis"})
 SPLITS = re.compile(r"^(?:train\w*|val\w*|dev|test\w*|eval\w*|valid\w*)$", re.IGNORECASE)
 OF_PARAMETERS = re.compile(r"\.(?:named_)?(?:parameters|buffers)\(|\.state_dict\(\)")
 """What a loop is over that goes through the tensors of a model."""
+RATES = frozenset({"lr", "learning_rate"})
+"""What those of other libraries call their rate, such as those of Keras."""
 MIN_KEYS_FIRED = 2
 """Events whose handlers are called, from which on the others count as never fired. Chosen: a setting may choose one."""
 OPEN_BASES = ("object", "ABC", "abc.ABC", "Protocol", "typing.Protocol")
@@ -187,6 +189,18 @@ def _is_read_after(roles: Roles, loop: ast.For, name: str) -> bool:
     around = [node.end_lineno or 0 for node in functions if node.lineno < loop.lineno <= end <= (node.end_lineno or 0)]
     until = min(around, default=None)
     return any(end < node.lineno and (until is None or node.lineno <= until) for node, _ in roles.reads.get(name, ()))
+
+
+def rate_that_nobody_reads(roles: Roles) -> Iterator[Fault]:
+    """A learning rate is set as an attribute of an optimizer of PyTorch, which reads `param_groups` alone."""
+    made_by = {name: made.made_by.partition(".")[0] for name, made in roles.optimizers.items()}
+    of_torch = {name for name, first in made_by.items() if roles.is_imported_from("torch", first)}
+    named = [node for node in walk(roles.script.tree, ast.Attribute) if node.attr in RATES]
+    read = {dotted(node) for node in named if isinstance(node.ctx, ast.Load)}
+    for node in named:
+        if isinstance(node.ctx, ast.Store) and dotted(node.value) in of_torch and dotted(node) not in read:
+            says = f"`{dotted(node)} = ...` changes no step: the optimizer reads its rate from `param_groups`"
+            yield fault("rate_that_nobody_reads", node.lineno, "certain", says)
 
 
 def argument_unused(roles: Roles) -> Iterator[Fault]:
