@@ -434,7 +434,7 @@ OWN_FILES = (
     "core/access.py", "core/paths.py", "core/preferences.py",
     "capture.py", "clients/", "cli/", "knowledge/", "server/", "report/",
     "recorder/", "probe/worker/", "probe/host.py",
-    "probe/supervisor.py", "judge/hypotheses.py", "core/limits.py", "core/sandbox/",
+    "probe/supervisor.py", "judge/hypotheses.py", "judge/likeness.py", "core/limits.py", "core/sandbox/",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
