@@ -10,7 +10,8 @@ Runs of each author are left out of the fit in turn (`loops`), and the same run 
 (`invariance`). `young` cuts healthy runs short, and `ablate` takes each question away.
 
 - sets.py: which runs a command reads; restyle.py with recorded.py and deciding.py: the same runs in other styles
-- report.py: how often the diagnosis is right; fit.py with counts.py, trust.py, likeness.py and traits.py: what is fitted
+- report.py: how often the diagnosis is right
+- fit.py with counts.py, trust.py and likeness.py, and traits.py: what is fitted
 - compare.py: what other tools answer; figures.py: the figures that the pages show
 """
 

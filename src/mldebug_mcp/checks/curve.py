@@ -202,7 +202,7 @@ def median_of_three(values: Floats) -> Floats:
 
 
 TAIL_OF_NORMAL_NOISE = 3.217380808164528
-"""The 97th percentile over the median of the sizes of normal noise. Source: the quantiles of the normal distribution."""
+"""The 97th percentile over the median of the sizes of normal noise. Source: its quantiles."""
 
 
 def heaviness(values: Floats) -> float:
