@@ -29,7 +29,7 @@ OF_OTHERS = frozenset({"out", "inplace", "fill_value", "axis"})
 SPLITS = re.compile(r"^(?:train\w*|val\w*|dev|test\w*|eval\w*|valid\w*)$", re.IGNORECASE)
 OF_PARAMETERS = re.compile(r"\.(?:named_)?(?:parameters|buffers)\(|\.state_dict\(\)")
 """What a loop is over that goes through the tensors of a model."""
-RATES = frozenset({"lr", "learning_rate"})
+RATE_ATTRIBUTES = frozenset({"lr", "learning_rate"})
 """What those of other libraries call their rate, such as those of Keras."""
 MIN_KEYS_FIRED = 2
 """Events whose handlers are called, from which on the others count as never fired. Chosen: a setting may choose one."""
@@ -195,7 +195,7 @@ def rate_that_nobody_reads(roles: Roles) -> Iterator[Fault]:
     """A learning rate is set as an attribute of an optimizer of PyTorch, which reads `param_groups` alone."""
     made_by = {name: made.made_by.partition(".")[0] for name, made in roles.optimizers.items()}
     of_torch = {name for name, first in made_by.items() if roles.is_imported_from("torch", first)}
-    named = [node for node in walk(roles.script.tree, ast.Attribute) if node.attr in RATES]
+    named = [node for node in walk(roles.script.tree, ast.Attribute) if node.attr in RATE_ATTRIBUTES]
     read = {dotted(node) for node in named if isinstance(node.ctx, ast.Load)}
     for node in named:
         if isinstance(node.ctx, ast.Store) and dotted(node.value) in of_torch and dotted(node) not in read:
