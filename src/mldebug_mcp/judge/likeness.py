@@ -184,6 +184,7 @@ OF_TRAITS = "traits"
 MOST_TRAITS, MOST_DESCRIBED = 2, 3
 """Traits that are named with a cause, and causes that they are named with."""
 LONGEST_NAME = 30
+"""Letters of the name of a column next to its trait."""
 ALIKE = "names, courses, settings and words as in labelled runs"
 """How this evidence is named in answers."""
 TRAITS_WEIGHT = 1.5
@@ -196,7 +197,7 @@ MANY_TRAITS = 25.0
 TRAITS_SCALE = 3.0
 """Length of the vector of a run with many traits, so that smoothing costs the same for each run."""
 STEM = 6
-"""Letters of a word that are compared: `reward`, `rewards`; `accuracy`, `accura`."""
+"""Letters of a word that are compared, so that `accuracy` and `accuracies` are one."""
 MAX_WORDS = 6
 """Words of a setting's value that count."""
 LEVELS = (1e-4, 0.02, 0.1, 0.45, 0.6, 0.95)
@@ -342,7 +343,7 @@ class TraitModel:
         """Return the traits that support a cause rather than `healthy`, the strongest first."""
         adds = self.rarity * (self.weights[:, self.causes.index(cause)] - self.weights[:, self.causes.index(SOUND)])
         weighed = {trait: float(adds[self._number[trait]]) for trait in traits if trait in self._number}
-        return sorted((trait for trait in weighed if weighed[trait] > 0), key=lambda trait: -weighed[trait])
+        return sorted((trait for trait in weighed if weighed[trait] > 0), key=lambda trait: (-weighed[trait], trait))
 
 
 def row_of(rarity: Floats) -> Floats:
@@ -365,7 +366,7 @@ def evidence_from_traits(
     model, traits = shipped_traits(), traits_of(run, settings, quantities)
     weight, bits = TRAITS_WEIGHT * _share_done(run), model.bits(traits)
     average = sum(bits.values()) / len(bits)
-    likeliest = sorted(bits.keys() - {SOUND}, key=lambda cause: -bits[cause])[:MOST_DESCRIBED]
+    likeliest = sorted(bits.keys() - {SOUND}, key=lambda cause: (-bits[cause], cause))[:MOST_DESCRIBED]
     return [
         CauseEvidence(
             cause,

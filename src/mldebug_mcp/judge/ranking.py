@@ -154,10 +154,10 @@ def with_traits(ranked: Sequence[Ranked], traits: Iterable[CauseEvidence]) -> li
     """
     faults = [cause for cause in ranked if cause.id not in (SOUND, OTHER)]
     total = sum(fault.probability for fault in faults)
-    said = {cause_evidence.cause: cause_evidence for cause_evidence in traits}
-    if not total or not said or ranked[0].id not in (SOUND, OTHER):
+    of_cause = {cause_evidence.cause: cause_evidence for cause_evidence in traits}
+    if not total or not of_cause or ranked[0].id not in (SOUND, OTHER):
         return list(ranked)
-    bits = {fault.id: (1 - total) * said[fault.id].bits if fault.id in said else 0.0 for fault in faults}
+    bits = {fault.id: (1 - total) * of_cause[fault.id].bits if fault.id in of_cause else 0.0 for fault in faults}
     masses = {fault.id: fault.probability * 2 ** bits[fault.id] for fault in faults}
     part = total / sum(masses.values())
     if part * max(masses.values()) > ranked[0].probability:
@@ -166,7 +166,7 @@ def with_traits(ranked: Sequence[Ranked], traits: Iterable[CauseEvidence]) -> li
         replace(
             cause,
             probability=part * masses[cause.id],
-            bits={**cause.bits, said[cause.id].because: bits[cause.id]} if cause.id in said else cause.bits,
+            bits={**cause.bits, of_cause[cause.id].because: bits[cause.id]} if cause.id in of_cause else cause.bits,
         )
         if cause.id in masses
         else cause
