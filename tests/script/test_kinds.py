@@ -53,6 +53,53 @@ def follow(slow, net, rate):
         state[key] = state[key] * rate + value * (1 - rate)
 """,
     ],
+    "augments_in_forward": [
+        """
+from torchvision.transforms import v2
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = v2.Compose([v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32)])
+        self.fc = nn.Linear(3072, 10)
+    def forward(self, x):
+        return self.fc(self.mix(x).flatten(1))
+def train(train_loader, val_loader):
+    net = Net()
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        net.train()
+        for x, y in train_loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        net.eval()
+        with torch.no_grad():
+            print(sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader))
+""",
+        """
+import kornia.augmentation as K
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = K.ColorJitter(0.2, 0.2, 0.2, 0.1)
+        self.fc = nn.Linear(3072, 10)
+    def forward(self, x):
+        x = self.mix(x)
+        return self.fc(x.flatten(1))
+def train(train_loader, val_loader):
+    net = Net()
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        net.train()
+        for x, y in train_loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        net.eval()
+        with torch.no_grad():
+            print(sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader))
+""",
+    ],
     "rate_that_nobody_reads": [
         """
 def train(net, loader):
@@ -1675,6 +1722,51 @@ L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
 }
 
 HEALTHY = {
+    "a random change of pictures in training alone": """
+from torchvision.transforms import v2
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = v2.RandomHorizontalFlip()
+        self.fc = nn.Linear(3072, 10)
+    def forward(self, x):
+        x = self.mix(x) if self.training else x
+        return self.fc(x.flatten(1))
+def train(train_loader, val_loader):
+    net = Net()
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        net.train()
+        for x, y in train_loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        net.eval()
+        with torch.no_grad():
+            print(sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader))
+""",
+    "two random views of a picture within a model": """
+from torchvision.transforms import v2
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = v2.RandomResizedCrop(32)
+        self.fc = nn.Linear(3072, 10)
+    def forward(self, x):
+        return self.fc(self.mix(x).flatten(1)) * self.fc(self.mix(x).flatten(1))
+def train(train_loader, val_loader):
+    net = Net()
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(9):
+        net.train()
+        for x, y in train_loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        net.eval()
+        with torch.no_grad():
+            print(sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader))
+""",
     "a rate that is set on an optimizer of another library": """
 import mlx.optimizers as optim
 def train(net, loader, step):

@@ -37,6 +37,8 @@ OF_ALL_ROWS = re.compile(
 )
 """Functions whose result of all rows is not the mean of their results of batches."""
 LAYERS_WITH_MODES = re.compile(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$")
+AUGMENTS = re.compile(r"(?:^|\.)(?:Random\w+|ColorJitter|RandAugment|TrivialAugmentWide|AutoAugment|AugMix)$")
+"""Random changes of pictures in torchvision and kornia: modules whose `eval()` does not end them."""
 SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
@@ -51,6 +53,7 @@ def modes(roles: Roles) -> Iterator[Fault]:
     else:
         yield from _another_is_put_into_evaluation_mode(roles, evals, trains)
     yield from _dropout_always_on(roles)
+    yield from _augments_in_forward(roles)
 
 
 def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
@@ -69,6 +72,26 @@ def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
         certainty: Certainty = "certain" if models & set(call.function.split(".")) else "depends"
         fix = f"{call.name}(x, p, training=self.training)"
         yield fault("dropout_always_on", call.line, certainty, says, fix=fix)
+
+
+def _augments_in_forward(roles: Roles) -> Iterator[Fault]:
+    """Yield random changes of pictures within a model, whatever its mode.
+
+    Not where they are made twice: two views of a picture are what a model of them is for, in training alone.
+    """
+    models = {module.name for module in roles.modules if ".training" not in ast.unparse(module)}
+    made = {
+        (assignment.function.partition(".")[0], assignment.target): name
+        for assignment in roles.script.assignments
+        for name in map(dotted, (node.func for node in walk(assignment.value, ast.Call)))
+        if AUGMENTS.search(name)
+        and any(roles.is_imported_from(library, name.partition(".")[0]) for library in ("torchvision", "kornia"))
+    }
+    for (owner, target), name in made.items() if roles.script.named("eval") else ():
+        calls = [call for call in roles.script.calls if call.name == target and call.function == f"{owner}.forward"]
+        if owner in models and len(calls) == 1:
+            says = f"{target}() changes pictures at random in evaluation as well: eval() does not end {name}"
+            yield fault("augments_in_forward", calls[0].line, "certain", says)
 
 
 def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
