@@ -147,6 +147,10 @@ def of_the_machine(run: Run) -> set[str]:
     return {one.name for one in found}
 
 
+def test_each_reason_for_and_against_a_cause_of_any_sample_is_a_fact_in_words(diagnosis: Diagnosis) -> None:
+    assert all(reason.fact for hypothesis in diagnosis.hypotheses for reason in hypothesis.reasons)
+
+
 def test_columns_beside_training_move_no_cause_of_any_sample(run: Run, diagnosis: Diagnosis) -> None:
     step = max((series.step for series in run.series.values()), key=len)
     before, machine = probabilities_of(diagnosis), of_the_machine(run)

@@ -353,13 +353,13 @@ def judge_causes(
     by_state = {state: {finding.symptom for finding in findings if finding.state is state} for state in State}
     kinds = {cause_evidence.because: cause_evidence.kind for cause_evidence in [*all_evidence, *traits]}
     summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
-    details = {(each.cause, each.because): each.detail for each in traits}
+    described = {each.cause: {each.because: each.detail} for each in traits if each.detail}
     return [
         _with_reasons(
             _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state, unusual=unusual),
             item,
             kinds,
-            summaries | {because: detail for (cause, because), detail in details.items() if cause == item.id},
+            summaries | described.get(item.id, {}),
         )
         for item in ranked
     ]

@@ -9,7 +9,6 @@ import numpy as np
 
 from mldebug_mcp.core.text import capitalised, counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
-from mldebug_mcp.judge.likeness import ALIKE, OTHER_STATISTICS
 from mldebug_mcp.judge.ranking import MIN_SPEAKING_BITS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge import catalogue
@@ -382,10 +381,8 @@ def _against(rival: Hypothesis, leader: Hypothesis, learner: str) -> list[str]:
 
 
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
-    """Return what the numbers and traits of a run resemble: the traits by name, where any stand out."""
-    together = [reason.fact for reason in reasons if reason.kind == "numbers" and reason.bits > 0]
-    described = [fact for fact in together if fact not in (OTHER_STATISTICS, ALIKE)]
-    return described or ["the curves together resemble those of runs with this fault"] * bool(together)
+    together = any(reason.kind == "numbers" and reason.bits > 0 for reason in reasons)
+    return ["the curves together resemble those of runs with this fault"] if together else []
 
 
 def _summaries(present: Sequence[Finding]) -> list[str]:
