@@ -33,6 +33,8 @@ READS: Mapping[str, tuple[str, ...]] = {
 def main() -> None:
     """Run the command."""
     options = _options()
+    if options.into:
+        options.into.mkdir(parents=True, exist_ok=True)
     names = options.sets or READS[options.command]
     folders = {name: runs_of(name) for name in names} | dict(options.beside)
     first = next(iter(folders.values()))
@@ -100,8 +102,6 @@ def _of_traits(options: argparse.Namespace, folders: Mapping[str, Path]) -> None
 
 def _of_judged(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
     """Run a command on diagnosed runs."""
-    if options.into:
-        options.into.mkdir(parents=True, exist_ok=True)
     sets = judged(folders, options.processes)
     every = [one for ones in sets.values() for one in ones]
     if options.command == "fit":

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 from scipy.special import log_softmax
 
 from mldebug_mcp.judge.likeness import Likeness, as_bytes, between
 
 KNOTS = 4
 """Quantiles of a number over the runs. Chosen: ten say no more of runs of authors whom the fit never saw, and six."""
-LEAST_RUNS, LEAST_AUTHORS = 20, 2
-"""That hold a number: what one author alone logs is how that author writes."""
+LEAST_RUNS = 20
+"""That hold a number."""
+LEAST_AUTHORS = 2
+"""That log what is looked at: what one alone logs is how that author writes."""
 OF_THE_INJECTED = 0.7
 """Share of a run that counts for the injected cause where others are right as well; they share the rest. Chosen."""
 SMOOTH = 1.0
@@ -45,45 +48,72 @@ class Numbered:
 def fit_likeness(runs: Sequence[Numbered]) -> Likeness:
     """Return the model under which the causes of the runs are most probable, weights held small."""
     causes = sorted({cause for run in runs for cause in run.causes})
-    names = _known_names(runs)
+    names = known([(run.vector, run.author) for run in runs], LEAST_RUNS)
     knots = np.array([_knots(name, runs) for name in names], dtype=np.float32).reshape(-1, KNOTS)
     design = SCALE * design_of(runs, names, knots)
-    right = _right(runs, causes)
     counts = np.array([run.weight for run in runs], dtype=np.float32)
-    counts *= len(runs) / counts.sum()
-    wanted = counts[:, None] * right
+    shares, weights, bias = regression(
+        design, right([run.causes for run in runs], causes), counts, smooth=SMOOTH, rounds=ROUNDS
+    )
+    return Likeness(tuple(causes), shares, tuple(names), knots, SCALE * weights, bias)
+
+
+def regression(
+    design: Floats | csr_matrix, right: NDArray[np.float64], counts: NDArray[Any], *, smooth: float, rounds: int
+) -> tuple[Floats, Floats, Floats]:
+    """Fit a multinomial logistic regression, in the precision of `counts`.
+
+    Args:
+        design: What each run holds, shape (runs, columns).
+        right: How far each cause is right, shape (runs, causes).
+        counts: What each run counts, shape (runs,).
+        smooth: What the sum of squares of the weights costs, as runs.
+        rounds: Of L-BFGS.
+
+    Returns:
+        The shares of the causes, shape (causes,); weights, shape (columns, causes); and the bias, shape (causes,).
+    """
+    counts = counts * (len(counts) / counts.sum())
+    wanted = counts[:, None] * right.astype(counts.dtype)
     shares = wanted.sum(axis=0) / counts.sum()
-    shape = (design.shape[1], len(causes))
+    shape = (design.shape[1], right.shape[1])
 
     def cost(packed: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the cost of weights and bias, one after the other, and its slope."""
-        weights, bias = _unpacked(packed, shape)
+        weights, bias = _unpacked(packed, shape, wanted.dtype)
         logs = log_softmax(design @ weights + bias, axis=1)
         by_score = np.exp(logs) * counts[:, None] - wanted
-        by_weight = design.T @ by_score + 2 * SMOOTH * weights
-        total = SMOOTH * float((weights**2).sum()) - float((wanted * logs).sum())
+        by_weight = design.T @ by_score + 2 * smooth * weights
+        total = smooth * float((weights**2).sum()) - float((wanted * logs).sum())
         slope = np.concatenate([by_weight.ravel(), by_score.sum(axis=0)])
-        return total / len(runs), slope.astype(np.float64) / len(runs)
+        return total / len(counts), slope.astype(np.float64) / len(counts)
 
     start = np.concatenate([np.zeros(shape[0] * shape[1]), np.log(shares + SMALLEST_SHARE)])
-    options = {"maxiter": ROUNDS, "maxcor": 8}
-    weights, bias = _unpacked(minimize(cost, start, jac=True, method="L-BFGS-B", options=options).x, shape)
-    return Likeness(
-        tuple(causes), np.asarray(shares + SMALLEST_SHARE, dtype=np.float32), tuple(names), knots, SCALE * weights, bias
-    )
+    options = {"maxiter": rounds, "maxcor": 8}
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", options=options).x
+    weights, bias = _unpacked(found, shape, np.dtype(np.float32))
+    return np.asarray(shares + SMALLEST_SHARE, dtype=np.float32), weights, bias
 
 
-def _unpacked(packed: NDArray[np.float64], shape: tuple[int, int]) -> tuple[Floats, Floats]:
+def _unpacked(
+    packed: NDArray[np.float64], shape: tuple[int, int], precision: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return weights of this shape, and the bias that stands behind them."""
-    single = packed.astype(np.float32)
-    return single[: shape[0] * shape[1]].reshape(shape), single[shape[0] * shape[1] :]
+    rounded = packed.astype(precision)
+    return rounded[: shape[0] * shape[1]].reshape(shape), rounded[shape[0] * shape[1] :]
 
 
-def _known_names(runs: Sequence[Numbered]) -> list[str]:
-    held = Counter(name for run in runs for name in run.vector)
-    authors = Counter(name for name, _ in {(name, run.author) for run in runs for name in run.vector})
-    many = min(LEAST_AUTHORS, len({run.author for run in runs}))
-    return sorted(name for name, count in held.items() if count >= LEAST_RUNS and authors[name] >= many)
+def known(held_by: Sequence[tuple[Iterable[str], str]], least_runs: int) -> list[str]:
+    """Return what enough runs hold, by several authors; each run comes with what it holds and its author.
+
+    What one author alone logs is how that author writes.
+    """
+    authors: dict[str, list[str]] = {}
+    for names, author in held_by:
+        for name in names:
+            authors.setdefault(name, []).append(author)
+    many = min(LEAST_AUTHORS, len({author for _, author in held_by}))
+    return sorted(name for name, of in authors.items() if len(of) >= least_runs and len(set(of)) >= many)
 
 
 def _knots(name: str, runs: Sequence[Numbered]) -> Floats:
@@ -103,11 +133,11 @@ def design_of(runs: Sequence[Numbered], names: Sequence[str], knots: Floats) -> 
     return made
 
 
-def _right(runs: Sequence[Numbered], causes: Sequence[str]) -> Floats:
+def right(of_runs: Sequence[Sequence[str]], causes: Sequence[str]) -> NDArray[np.float64]:
+    """Return how far each cause is right for each run, whose right causes are given, the injected one first."""
     place = {cause: number for number, cause in enumerate(causes)}
-    made = np.zeros((len(runs), len(causes)), dtype=np.float32)
-    for row, run in enumerate(runs):
-        injected, *others = run.causes
+    made = np.zeros((len(of_runs), len(causes)))
+    for row, (injected, *others) in enumerate(of_runs):
         made[row, place[injected]] += OF_THE_INJECTED if others else 1.0
         for cause in others:
             made[row, place[cause]] += (1 - OF_THE_INJECTED) / len(others)

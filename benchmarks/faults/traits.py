@@ -12,23 +12,20 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
-from scipy.special import log_softmax
 
 from benchmarks.corpus.archive import HABITS, LATER
 from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, share
+from benchmarks.faults.likeness import known, regression, right
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.likeness import TRAITS_FILE, TraitModel, row_of, traits_as_bytes, traits_of
 from mldebug_mcp.judge.sheet import quantity_facts, setting_facts
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models.base import SOUND
 
-LEAST_RUNS, LEAST_AUTHORS = 4, 2
-"""That have a trait: what one author alone writes is how that author writes."""
-OF_THE_INJECTED = 0.7
-"""Share of a run that counts for the injected cause where others are right as well; they share the rest. Chosen."""
+LEAST_RUNS = 4
+"""That have a trait."""
 OF_EARLIER_AUTHORS = 0.5
 """What a run counts whose author logged as public frameworks do. Chosen: with 0.25 to 1 authors whom the fit never saw
 are served as well."""
@@ -37,9 +34,6 @@ SMOOTH = 0.3
 never saw are accused; with more, fewer of their causes come first."""
 ROUNDS = 60
 """Of L-BFGS. Chosen: more fit the runs at hand and no other."""
-SMALLEST_SHARE = 1e-3
-"""Of a cause among the runs, below which it counts as no rarer."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,42 +77,14 @@ def _described(path: Path, label: Label, author: str, weight: float) -> Describe
 def fit_traits(runs: Sequence[Described]) -> TraitModel:
     """Return the model under which the causes of the runs are most probable, weights held small."""
     causes = sorted({cause for run in runs for cause in run.causes})
-    traits = _known_traits(runs)
+    traits = known([(run.traits, run.author) for run in runs], LEAST_RUNS)
     held = Counter(trait for run in runs for trait in run.traits)
     rarity = np.array([math.log(len(runs) / held[trait]) for trait in traits], dtype=np.float32)
-    design = _design(runs, traits, rarity)
     counts = np.array([run.weight for run in runs])
-    counts *= len(runs) / counts.sum()
-    wanted = counts[:, None] * _right(runs, causes)
-    shares = wanted.sum(axis=0) / counts.sum()
-    shape = (len(traits), len(causes))
-
-    def cost(packed: Floats) -> tuple[float, Floats]:
-        """Return the cost of weights and bias, one after the other, and its slope."""
-        weights, bias = packed[: shape[0] * shape[1]].reshape(shape), packed[shape[0] * shape[1] :]
-        logs = log_softmax(design @ weights + bias, axis=1)
-        by_score = np.exp(logs) * counts[:, None] - wanted
-        by_weight = design.T @ by_score + 2 * SMOOTH * weights
-        total = SMOOTH * float((weights**2).sum()) - float((wanted * logs).sum())
-        return total / len(runs), np.concatenate([by_weight.ravel(), by_score.sum(axis=0)]) / len(runs)
-
-    start = np.concatenate([np.zeros(shape[0] * shape[1]), np.log(shares + SMALLEST_SHARE)])
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "maxcor": 8}).x
-    single = found.astype(np.float32)
-    return TraitModel(
-        tuple(causes),
-        np.asarray(shares + SMALLEST_SHARE, dtype=np.float32),
-        tuple(traits),
-        rarity,
-        single[: shape[0] * shape[1]].reshape(shape),
-        single[shape[0] * shape[1] :],
+    shares, weights, bias = regression(
+        _design(runs, traits, rarity), right([run.causes for run in runs], causes), counts, smooth=SMOOTH, rounds=ROUNDS
     )
-
-
-def _known_traits(runs: Sequence[Described]) -> list[str]:
-    held = Counter(trait for run in runs for trait in run.traits)
-    authors = Counter(trait for trait, _ in {(trait, run.author) for run in runs for trait in run.traits})
-    return sorted(trait for trait, count in held.items() if count >= LEAST_RUNS and authors[trait] >= LEAST_AUTHORS)
+    return TraitModel(tuple(causes), shares, tuple(traits), rarity, weights, bias)
 
 
 def _design(runs: Sequence[Described], traits: Sequence[str], rarity: NDArray[np.float32]) -> csr_matrix:
@@ -127,17 +93,6 @@ def _design(runs: Sequence[Described], traits: Sequence[str], rarity: NDArray[np
     values = [row_of(rarity[places]) for places in held]
     ends = np.cumsum([0, *map(len, held)])
     return csr_matrix((np.concatenate(values), np.concatenate(held), ends), shape=(len(runs), len(traits)))
-
-
-def _right(runs: Sequence[Described], causes: Sequence[str]) -> Floats:
-    place = {cause: number for number, cause in enumerate(causes)}
-    made = np.zeros((len(runs), len(causes)))
-    for row, run in enumerate(runs):
-        injected, *others = run.causes
-        made[row, place[injected]] += OF_THE_INJECTED if others else 1.0
-        for cause in others:
-            made[row, place[cause]] += (1 - OF_THE_INJECTED) / len(others)
-    return made
 
 
 def left_out(runs: Sequence[Described], authors: Sequence[str], processes: int = 1) -> Rows:
