@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -135,14 +135,10 @@ def has_a_course(vector: Mapping[str, float]) -> bool:
 @lru_cache(maxsize=1)
 def shipped() -> Likeness:
     """Return the model that ships with the package."""
-    numbers, _, last = LIKENESS_FILE.read_bytes().rpartition(b"\n")
-    about = json.loads(last)
-    causes, names, knots = tuple(about["causes"]), tuple(about["names"]), about["knots"]
-    shapes = ((len(causes),), (len(names), knots), (), (len(causes),))
-    shares, at, scale, bias = _arrays_in(numbers, shapes)
-    steps = np.frombuffer(numbers, np.int8, offset=len(numbers) - len(names) * knots * len(causes))
-    weights = steps.reshape(len(names) * knots, len(causes)).astype(np.float32) * scale
-    return Likeness(causes, shares, names, at, weights, bias)
+    about, (shares, knots, bias), weights = _unpacked(
+        LIKENESS_FILE, lambda about: (len(about["names"]), about["knots"])
+    )
+    return Likeness(tuple(about["causes"]), shares, tuple(about["names"]), knots, weights, bias)
 
 
 def as_bytes(model: Likeness) -> bytes:
@@ -152,14 +148,27 @@ def as_bytes(model: Likeness) -> bytes:
     others, in 8 bits each, as steps of a 127th of the largest.
     """
     about = {"causes": model.causes, "names": model.names, "knots": model.knots.shape[1]}
-    return _packed((model.shares, model.knots), model.weights, model.bias, about)
+    return _packed(model.shares, model.knots, model.weights, model.bias, about)
 
 
-def _packed(first: Iterable[Floats], weights: Floats, bias: Floats, about: Mapping[str, object]) -> bytes:
+def _packed(shares: Floats, own: Floats, weights: Floats, bias: Floats, about: Mapping[str, object]) -> bytes:
     scale = float(np.abs(weights).max()) / 127 or 1.0
-    numbers = [np.asarray(array, "<f4") for array in (*first, scale, bias)]
+    numbers = [np.asarray(array, "<f4") for array in (shares, own, scale, bias)]
     steps = np.round(weights / scale).astype(np.int8)
     return b"".join([*(array.tobytes() for array in numbers), steps.tobytes(), b"\n", json.dumps(about).encode()])
+
+
+def _unpacked(
+    file: Path, shape: Callable[[Mapping[str, Any]], tuple[int, ...]]
+) -> tuple[Mapping[str, Any], tuple[Floats, Floats, Floats], Floats]:
+    """Return what a file of `_packed` holds: names, the shares with the array of this `shape` and the bias, weights."""
+    numbers, _, last = file.read_bytes().rpartition(b"\n")
+    about: Mapping[str, Any] = json.loads(last)
+    causes = len(about["causes"])
+    shapes = ((causes,), shape(about), (), (causes,))
+    shares, own, scale, bias = _arrays_in(numbers, shapes)
+    steps = np.frombuffer(numbers, np.int8, offset=4 * sum(map(math.prod, shapes)))
+    return about, (shares, own, bias), steps.reshape(-1, causes).astype(np.float32) * scale
 
 
 def _arrays_in(numbers: bytes, shapes: Iterable[tuple[int, ...]]) -> Iterator[Floats]:
@@ -389,16 +398,11 @@ def _telling(model: TraitModel, cause: str, traits: Mapping[str, str]) -> str:
 @lru_cache(maxsize=1)
 def shipped_traits() -> TraitModel:
     """Return the model of traits that ships with the package."""
-    numbers, _, last = TRAITS_FILE.read_bytes().rpartition(b"\n")
-    about = json.loads(last)
-    causes, traits = tuple(about["causes"]), tuple(about["traits"])
-    shares, rarity, scale, bias = _arrays_in(numbers, ((len(causes),), (len(traits),), (), (len(causes),)))
-    steps = np.frombuffer(numbers, np.int8, offset=len(numbers) - len(traits) * len(causes))
-    weights = steps.reshape(len(traits), len(causes)).astype(np.float32) * scale
-    return TraitModel(causes, shares, traits, rarity, weights, bias)
+    about, (shares, rarity, bias), weights = _unpacked(TRAITS_FILE, lambda about: (len(about["traits"]),))
+    return TraitModel(tuple(about["causes"]), shares, tuple(about["traits"]), rarity, weights, bias)
 
 
 def traits_as_bytes(model: TraitModel) -> bytes:
     """Return the file of a model of traits; see `as_bytes`."""
     about = {"causes": model.causes, "traits": model.traits}
-    return _packed((model.shares, model.rarity), model.weights, model.bias, about)
+    return _packed(model.shares, model.rarity, model.weights, model.bias, about)
