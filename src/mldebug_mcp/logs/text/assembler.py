@@ -812,8 +812,7 @@ class Assembler:
             return  # its last line has the averages
         if parsed.telling:
             self._add_loss_so_far(parsed)
-            sums_up = parsed.evaluation or any(map(is_evaluation, parsed.metrics))
-            self._end_pass(as_shown=not sums_up and bool(parsed.counters.values or batch))
+            self._end_pass(as_shown=not parsed.sums_up and bool(parsed.counters.values or batch))
         self._take(number, parsed)
 
     def begin_closing(self) -> None:

@@ -143,6 +143,11 @@ class Parsed:
     labels_row: bool = False
     goes_on: bool = False
 
+    @property
+    def sums_up(self) -> bool:
+        """Whether the line, or one of its metrics, is of an evaluation."""
+        return self.evaluation or any(map(is_evaluation, self.metrics))
+
 
 _GOES_ON = regex(
     rf"\s{{2,80}}(?:[A-Za-z][\w/.@-]{{0,40}}+(?: [a-z]{{1,20}})?\s?[:=]?\s?{NUMBER}%?s?"

@@ -24,7 +24,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.endings import is_error
 from mldebug_mcp.logs.line_prefixes import ROW_MARK, records_in, without_prefix
-from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, is_evaluation, name_in_record
+from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, name_in_record
 from mldebug_mcp.logs.numbers import HUGE, NO_DIGITS, to_number
 from mldebug_mcp.logs.settings.settings import MAX_OBJECT
 from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
@@ -527,8 +527,7 @@ class Records:
         if counters.values or counters.batch:
             batch = self._batch_of(parsed)
             goes_on = not parsed.evaluation and self._goes_on_evaluating(number, counters.values, batch)
-            sums_up = parsed.evaluation or any(map(is_evaluation, parsed.metrics))
-            if self._passes_below is not None and not (goes_on or sums_up):
+            if self._passes_below is not None and not (goes_on or parsed.sums_up):
                 self.assembler.end_pass()
             if counters.values:
                 bare = parsed.evaluation and not parsed.metrics and counters.batch is None
