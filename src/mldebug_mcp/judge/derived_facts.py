@@ -73,8 +73,6 @@ MAX_STILL_NORM_ERRORS = 2.0
 """Standard errors of all passes together, within which a gradient norm does not move there. Chosen: by hand."""
 MAX_PLACES = 500
 """Places elsewhere at which the same is measured. Chosen: by hand."""
-MAX_PAIRS = 20_000_000
-"""Pairs of places and passes that are compared. Chosen: a fraction of a second."""
 LEAST_AS_LOGGED = 0.2
 """Mean rank correlation of the loss as logged, trend and all, in the same direction. Chosen: by hand."""
 MIN_FOR_RANKS = 4
@@ -185,8 +183,9 @@ def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> 
     moved = _moved(series.value, used, head, side)
     # What the same measure does elsewhere in the run is its noise, also where neighbours are alike.
     places = np.arange(side, len(series) - head - side + 1)
-    away = np.min(np.abs(places[:, np.newaxis] - starts), axis=1) if len(places) * len(starts) <= MAX_PAIRS else None
-    elsewhere = places if away is None else places[away > head]
+    after = np.searchsorted(starts, places)
+    before, after = starts[np.maximum(after - 1, 0)], starts[np.minimum(after, len(starts) - 1)]
+    elsewhere = places[np.minimum(np.abs(places - before), np.abs(after - places)) > head]
     elsewhere = elsewhere[:: max(1, len(elsewhere) // MAX_PLACES)]
     usual = mad(_moved(series.value, elsewhere, head, side)) if len(elsewhere) >= MIN_PER_PASS else 0.0
     error = max(usual, noise(series.value) / math.sqrt(head), 1e-12)

@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell, symptoms
 from mldebug_mcp.checks.course import Change, Course, Event, course_of, events_of
+from mldebug_mcp.checks.curve import row_medians
 from mldebug_mcp.checks.evaluation import is_running_mean
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
@@ -23,6 +26,7 @@ from mldebug_mcp.judge.columns.facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
@@ -735,18 +739,23 @@ def _gap(run: Run, name: str) -> str:
         return ""
     train, evaluation = run[name].finite, run[f"eval_{name}"].finite
     ends = np.searchsorted(train.step, evaluation.step, side="right")
-    records = int(min(MOST_BEFORE, max(1, median(np.diff(np.concatenate([[0], ends])))))) if len(ends) else 1
-    pairs = [
-        (float(step), float(value) - median(train.value[max(0, end - records) : end]))
-        for step, value, end in zip(evaluation.step, evaluation.value, ends, strict=True)
-        if end > 0
-    ]
-    if not pairs:
+    follows = ends > 0
+    if not follows.any():
         return ""
-    telling = dict.fromkeys(
-        [pairs[0], min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1]), pairs[-1]]
-    )
+    records = int(min(MOST_BEFORE, max(1, median(np.diff(np.concatenate([[0], ends]))))))
+    step, ends = evaluation.step[follows], ends[follows]
+    gaps = evaluation.value[follows] - _medians_before(train.value, ends, records)
+    telling = dict.fromkeys((float(step[at]), float(gaps[at])) for at in (0, gaps.argmin(), gaps.argmax(), -1))
     less = "training" if records == 1 else f"median of {records} training records"
     lags = "; training is a running mean, which lags behind" if name == "loss" and is_running_mean(run) else ""
-    gaps = ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
-    return f"evaluation - {less}: {gaps}{lags}"
+    shown = ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))
+    return f"evaluation - {less}: {shown}{lags}"
+
+
+def _medians_before(values: Floats, ends: NDArray[np.int64], records: int) -> Floats:
+    """Return the median of so many values before each of the ends, of fewer where there are no more, shape (ends,)."""
+    medians, is_early = np.empty(len(ends)), ends < records
+    medians[is_early] = [median(values[:end]) for end in ends[is_early].tolist()]
+    if not is_early.all():
+        medians[~is_early] = row_medians(sliding_window_view(values, records)[ends[~is_early] - records])
+    return medians

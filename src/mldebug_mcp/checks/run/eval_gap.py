@@ -493,6 +493,8 @@ MAX_ACCURACY_DISTANCE = 0.03
 """Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
 MAX_TRAINING_ACCURACY_LEAD = 0.04
 """Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
+MAX_COMPARED_RECORDS = 1_000
+"""Records of each phase that are compared, evenly spread: each evaluation is compared with all training before it."""
 
 
 def losses_at_accuracy(run: Run) -> Floats | None:
@@ -505,12 +507,12 @@ def losses_at_accuracy(run: Run) -> Floats | None:
     evaluated = _pair(run, "eval")
     if trained is None or evaluated is None:
         return None
-    steps, loss, right = trained
+    steps, loss, right = map(_spread, trained)
     rows = []
-    for step, held_out, accuracy in zip(*evaluated, strict=True):
-        until = steps <= step
-        now = right[until][-LEAST_FOR_MEDIAN:]
-        alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
+    for step, held_out, accuracy in zip(*map(_spread, evaluated), strict=True):
+        until = int(np.searchsorted(steps, step, side="right"))
+        now = right[max(0, until - LEAST_FOR_MEDIAN) : until]
+        alike = loss[:until][np.abs(right[:until] - accuracy) <= MAX_ACCURACY_DISTANCE]
         if (
             len(now)
             and median(now) <= accuracy + MAX_TRAINING_ACCURACY_LEAD
@@ -519,6 +521,11 @@ def losses_at_accuracy(run: Run) -> Floats | None:
         ):
             rows.append((step, held_out, accuracy, held_out / median(alike)))
     return np.array(rows) if len(rows) >= LEAST_FOR_MEDIAN else None
+
+
+def _spread(values: Floats) -> Floats:
+    """Return values evenly spread over a long curve, at most twice `MAX_COMPARED_RECORDS`, shape (n,)."""
+    return values[:: max(1, len(values) // MAX_COMPARED_RECORDS)]
 
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:

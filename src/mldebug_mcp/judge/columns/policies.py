@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from mldebug_mcp.checks.curve import at_common_steps, end_level, monotone, noise, sample, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
@@ -1083,10 +1084,11 @@ def falls_at_intervals(run: Run) -> Facts:
 
 def _falls_at_once(series: Series) -> list[int]:
     """Return the records at which a column falls at once to a small share of the values just before, in time order."""
-    value, found = series.value, list[int]()
-    for at in range(LEAST_PAIRS, len(value)):
-        before, is_next = value[at - LEAST_PAIRS : at], bool(found) and at - found[-1] <= LEAST_PAIRS
-        if not is_next and before.min() > 0 and value[at] <= FALLS_TO * before.min():
+    lowest = sliding_window_view(series.value, LEAST_PAIRS)[:-1].min(axis=1)
+    falls = np.flatnonzero((lowest > 0) & (series.value[LEAST_PAIRS:] <= FALLS_TO * lowest)) + LEAST_PAIRS
+    found = list[int]()
+    for at in falls.tolist():
+        if not found or at - found[-1] > LEAST_PAIRS:
             found.append(at)
     return found
 
