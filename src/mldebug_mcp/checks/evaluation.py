@@ -16,7 +16,7 @@ from mldebug_mcp.checks.progress import LANGUAGE_MODELS
 from mldebug_mcp.core.arrays import are_whole, median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import NAMED_LOSSES
 from mldebug_mcp.logs.names.words import pieces_of
@@ -183,6 +183,8 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
     Where training is logged once between two evaluations it is that record, for earlier ones are out of date.
     """
     evaluation = evaluation.finite
+    if evaluation.step is loss.step and ascends(loss.step):
+        return loss.step, loss.value, evaluation.value
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = until > 0
     ends = until[keep]
@@ -513,12 +515,18 @@ def _is_of_inputs(run: Run, name: str) -> bool:
     So is one of no known quantity that is another number at all records of training: no update moves it.
     """
     of_model, trained = _OF_INPUTS.sub("", name), name.removeprefix("eval_")
-    values = set(run[name].finite.value.tolist())
-    if len(values) != 1:
+    value = _only_value(run[name])
+    if value is None:
         return False
-    others = set(run[trained].finite.value.tolist()) if trained != name and trained in run else set()
-    is_fixed = run[name].role is None and len(others) == 1 and others != values
+    other = _only_value(run[trained]) if trained != name and trained in run else None
+    is_fixed = run[name].role is None and other is not None and other != value
     return is_fixed or (of_model != name and of_model in run)
+
+
+def _only_value(series: Series) -> float | None:
+    """Return the one finite value of a metric; None where it has none or several."""
+    values = series.finite.value
+    return float(values[0]) if len(values) and values.min() == values.max() else None
 
 
 def _stands_beside(run: Run, name: str) -> bool:

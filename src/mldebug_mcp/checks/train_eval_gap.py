@@ -23,7 +23,7 @@ from mldebug_mcp.checks.evaluation import (
     worst_written,
 )
 from mldebug_mcp.checks.progress import MAX_STARTING_PASSES, passes_at, predicts_tokens
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import SPREAD_VALUES, distinct, median
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -277,13 +277,19 @@ def rows_behind(shares: Floats) -> int | None:
     if not len(logged_shares):
         return None
     off = 10.0 ** -_decimals(logged_shares)
+    some = logged_shares[:: max(1, len(logged_shares) // SPREAD_VALUES)]
     for rows in range(2, MAX_ROWS_TRIED + 1):
         if rows * min(1.0, rows * off) ** len(logged_shares) > MAX_CHANCE_OF_MULTIPLES:
             return None
-        right = logged_shares * rows
-        if float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows:
+        if all(_are_multiples(shares, rows, off) for shares in (some, logged_shares)):
             return rows
     return None
+
+
+def _are_multiples(shares: Floats, rows: int, off: float) -> bool:
+    """Say whether shares are multiples of one row's, as far as they are printed."""
+    right = shares * rows
+    return float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows
 
 
 def sampling_error(share: float, rows: float) -> float:

@@ -10,7 +10,7 @@ from itertools import combinations, product
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, at_common_steps, mad, row_medians, true_at_end
+from mldebug_mcp.checks.curve import aligned, at_common_steps, mad, median_of_three, true_at_end
 from mldebug_mcp.checks.evaluation import (
     KNOWN_PERPLEXITY,
     ROWS_AT_ONCE,
@@ -513,7 +513,7 @@ def _right(score: Series) -> float:
 def _around(series: Series, steps: Floats) -> Floats:
     """Return the median of the three values around each step, shape (n,)."""
     at = np.clip(np.searchsorted(series.step, steps), 1, len(series) - 2)
-    return row_medians(series.value[at[:, np.newaxis] + np.arange(-1, 2)])
+    return median_of_three(series.value)[at]
 
 
 def _accuracies_agree(run: Run, factor: float) -> bool:

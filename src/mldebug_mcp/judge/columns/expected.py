@@ -605,7 +605,7 @@ def score_worsens(run: Run) -> Facts:
 def evaluation_is_training(_: Run, losses: Losses) -> Facts:
     """Yield that the losses of training and evaluation are one number, to the last digit, wherever both are logged."""
     steps, trained, evaluated = at_common_steps(*losses)
-    if len(distinct(evaluated)) >= LEAST_PAIRS and np.array_equal(trained, evaluated):
+    if np.array_equal(trained, evaluated) and len(distinct(evaluated)) >= LEAST_PAIRS:
         yield derived_fact(
             "evaluation_is_training",
             f"{named(losses[1])} and {named(losses[0])} are the same number, to the last digit, in all {len(steps)} "

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from mldebug_mcp.checks.curve import at_common_steps, end_level, monotone, noise, sample, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares, beside_training, harder_in_training
@@ -1063,10 +1062,10 @@ def falls_at_intervals(run: Run) -> Facts:
         interval = median(apart)
         near = ((key, value) for key, value in intervals if abs(value - interval) <= gap)
         setting, planned = next(near, ("", 0.0))
-        tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
         is_even = np.abs(apart - interval).max() <= max(gap, MOST_FALLS_APART * interval)
         if (len(falls) < LEAST_FALLS and not setting) or interval < 2 * LEAST_PAIRS * gap or not is_even:
             continue
+        tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
         if tops < AT_THE_TOP[series.role.quantity]:
             continue
         low = median(series.value[falls])
@@ -1084,8 +1083,9 @@ def falls_at_intervals(run: Run) -> Facts:
 
 def _falls_at_once(series: Series) -> list[int]:
     """Return the records at which a column falls at once to a small share of the values just before, in time order."""
-    lowest = sliding_window_view(series.value, LEAST_PAIRS)[:-1].min(axis=1)
-    falls = np.flatnonzero((lowest > 0) & (series.value[LEAST_PAIRS:] <= FALLS_TO * lowest)) + LEAST_PAIRS
+    value = series.value
+    lowest = np.minimum.reduce([value[back : back - LEAST_PAIRS] for back in range(LEAST_PAIRS)])
+    falls = np.flatnonzero((lowest > 0) & (value[LEAST_PAIRS:] <= FALLS_TO * lowest)) + LEAST_PAIRS
     found = list[int]()
     for at in falls.tolist():
         if not found or at - found[-1] > LEAST_PAIRS:

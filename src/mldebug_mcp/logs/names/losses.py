@@ -597,7 +597,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
         return None
     places = _places(columns)
     trained, evaluated = (distinct(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
-    if len(evaluated) < MIN_EVALUATIONS_WITH_SCORE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
+    if len(evaluated) < MIN_EVALUATIONS_WITH_SCORE or _share_within(trained, evaluated) > MOST_EVALUATED:
         return None
     shown = []
     for name in list(columns):
@@ -612,6 +612,12 @@ def scores_of_evaluation(columns: Columns) -> str | None:
     return (
         f"{', '.join(shown[:3])}: read as of evaluation, as {'it is' if len(shown) == 1 else 'they are'} logged with it"
     )
+
+
+def _share_within(places: Floats, others: Floats) -> float:
+    """Return the share of distinct places that are among others; both ascend."""
+    at = np.minimum(np.searchsorted(others, places), len(others) - 1)
+    return float(np.mean(others[at] == places))
 
 
 def _places(columns: Columns) -> Callable[[Rows], Floats]:
