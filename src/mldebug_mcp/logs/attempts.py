@@ -375,9 +375,11 @@ def _unordered_counter(recorded: Recorded) -> Floats | None:
         return None
     for name, column in recorded.columns.items():
         values = column.values()
-        if canonical(name) not in COUNTERS or len(values) < recorded.rows or len(distinct(values)) < len(values):
+        if canonical(name) not in COUNTERS or len(values) < recorded.rows:
             continue
-        if int((np.diff(values) < 0).sum()) >= max(LEAST_COUNTED_DOWN, LEAST_UNORDERED * len(values)):
+        falls = int(np.count_nonzero(values[1:] < values[:-1]))
+        is_unordered = falls >= max(LEAST_COUNTED_DOWN, LEAST_UNORDERED * len(values))
+        if is_unordered and len(distinct(values)) == len(values):
             return values
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +16,7 @@ from mldebug_mcp.checks.curve import (
     noise,
     positive,
     row_medians,
+    stretch_medians,
     teeth_of,
 )
 from mldebug_mcp.checks.learning_rate import rate_comes_back
@@ -240,24 +240,36 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
     return min(PASS_PROFILE_PARTS, fewest)
 
 
-def _pass_correlations(shapes: list[Floats]) -> Floats:
+def _levels(passes: list[Floats], parts: int) -> Floats:
+    """Return the median of each part of each pass, shape (passes, parts)."""
+    lengths, part = np.array(list(map(len, passes)))[:, np.newaxis], np.arange(parts)
+    begins = np.cumsum(lengths)[:, np.newaxis] - lengths
+    edges = begins + part * (lengths // parts) + np.minimum(part, lengths % parts)  # as numpy.array_split cuts
+    return stretch_medians(np.concatenate(passes), np.append(edges, lengths.sum())).reshape(edges.shape)
+
+
+def _shapes(levels: Floats) -> Floats:
+    """Return the levels of each pass relative to the line along which it falls, if it does, shape (passes, parts)."""
+    place = np.arange(levels.shape[1]) - (levels.shape[1] - 1) / 2
+    level = levels - levels.mean(axis=1, keepdims=True)
+    slope = level @ place / (place @ place)
+    return np.asarray(level - np.minimum(slope, 0.0)[:, np.newaxis] * place)
+
+
+def _pass_correlations(shapes: Floats) -> Floats:
     """Return the correlation of each pass but the first with the mean of the others, shape (passes - 1,)."""
-    if len(shapes) == 2:
-        return np.array([_correlation(*shapes)])
     later = shapes[1:]  # learning bends the first pass
-    total = np.sum(later, axis=0)
-    return np.array([_correlation(array, total - array) for array in later])
+    others = shapes[:1] if len(later) == 1 else later.sum(axis=0) - later
+    later, others = (rows - rows.mean(axis=1, keepdims=True) for rows in (later, others))
+    sizes = (later**2).sum(axis=1) * (others**2).sum(axis=1)
+    return np.asarray((later * others).sum(axis=1) / np.sqrt(sizes))
 
 
-def _correlation(values: Floats, other: Floats) -> float:
-    return float(np.corrcoef(values, other)[0, 1])
-
-
-def _shape(levels: Floats) -> Floats:
-    """Return the levels of a pass relative to the line along which it falls, if it does, shape (parts,)."""
-    place = np.arange(len(levels)) - (len(levels) - 1) / 2
-    slope = float(np.polyfit(place, levels, 1)[0])
-    return np.asarray(levels - levels.mean() - min(slope, 0.0) * place)
+def _begins_anew(levels: Floats, shapes: Floats) -> bool:
+    """Say whether the step from each pass to the next is the one from the end of its shape to the beginning."""
+    stepped = (levels[1:, 0] - levels[:-1, -1]) - (shapes[1:, 0] - shapes[:-1, -1])
+    swings = np.ptp(shapes, axis=1)
+    return bool(np.all(np.abs(stepped) < STARTS_OVER * np.maximum(swings[:-1], swings[1:])))
 
 
 # By how much the training loss falls where one pass over the data ends and the next begins.
@@ -338,15 +350,11 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     passes = whole_passes(loss.value, epoch)
     if len(passes) < 2:
         raise CannotTell("the log does not hold two whole epochs")
-    levels = [np.array([median(part) for part in np.array_split(values, parts)]) for values in passes]
-    shapes = [_shape(level) for level in levels]
-    swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_pass_correlations(shapes).min())
-    begins_anew = all(
-        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * max(np.ptp(shape), np.ptp(again))
-        for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
-    )
+    levels = _levels(passes, parts)
+    shapes = _shapes(levels)
+    swing, least = float(np.ptp(shapes[1:], axis=1).min()), float(_pass_correlations(shapes).min())
     share = MIN_SMALL_SWING_SHARE if len(levels) > MIN_AGREEING_PASSES else MIN_PATTERN_SWING_SHARE
-    if swing < share * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
+    if swing < share * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not _begins_anew(levels, shapes):
         return None
     second = float(loss.step[int(np.argmax(epoch > epoch[0]))])
     _refuse_that_of_the_rate(run, second - float(loss.step[0]))

@@ -1336,8 +1336,8 @@ def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
     is_short = len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW
     if is_short or (abs(monotone(window)) == 1 and not counts):
         return None
-    earlier = np.lib.stride_tricks.sliding_window_view(values[:at], ROWS_IN_A_ROW)
-    same = np.flatnonzero((earlier == window).all(axis=1))
+    begins = np.flatnonzero(values[: at - ROWS_IN_A_ROW + 1] == window[0])
+    same = begins[(values[begins[:, np.newaxis] + np.arange(ROWS_IN_A_ROW)] == window).all(axis=1)]
     return int(same[-1]) if len(same) else None
 
 
