@@ -270,6 +270,27 @@ def test_what_a_structured_log_says_reads_alike(log: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["INFO", "finished inference", "memory 8.2 GB", "nan", "-inf", "np.float32(2.5)", "1.5f-4"]
+)
+def test_texts_of_each_record_do_not_change_how_a_log_is_read(log: Path, text: str) -> None:
+    path = log.with_suffix(".jsonl")
+    rows = [{"step": step, "loss": 1 / (step + 1), "level": text, "message": text} for step in range(300)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert_both_ways_agree(path)
+
+
+@pytest.mark.parametrize("text", ["INFO", "finished inference", "memory 8.2 GB"])
+def test_records_with_a_message_that_is_no_error_are_read_by_the_block(log: Path, text: str) -> None:
+    row = {"level": "INFO", "message": text, "loss": 2.5}
+    log.write_text("".join(json.dumps({"step": step, **row}) + "\n" for step in range(300)), encoding="utf-8")
+    with patch.object(frames.FastRecords, "learn", autospec=True) as by_line:
+        run = read(log, fast=True)
+    assert not isinstance(run, str)
+    assert run.records == 300
+    assert not by_line.called
+
+
+@pytest.mark.parametrize(
     "event", ['{"event": "resumed", "step": 500}', '{"status": "Restored from step 500", "step": 500}']
 )
 def test_an_event_of_a_resume_is_no_record_however_a_log_is_read(log: Path, event: str) -> None:

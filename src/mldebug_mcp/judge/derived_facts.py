@@ -73,6 +73,8 @@ MAX_STILL_NORM_ERRORS = 2.0
 """Standard errors of all passes together, within which a gradient norm does not move there. Chosen: by hand."""
 MAX_RANKED_PASSES = 500
 """Passes whose slope is measured, evenly spread, where there are twice as many. Chosen: they share their direction."""
+MOST_CANDIDATES = 100_000
+"""Places among which those elsewhere are chosen, evenly spread over a longer log. Chosen: more take time and memory."""
 MAX_PLACES = 500
 """Places elsewhere at which the same is measured. Chosen: by hand."""
 LEAST_AS_LOGGED = 0.2
@@ -184,7 +186,8 @@ def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> 
         return None, used
     moved = _moved(series.value, used, head, side)
     # What the same measure does elsewhere in the run is its noise, also where neighbours are alike.
-    places = np.arange(side, len(series) - head - side + 1)
+    end = len(series) - head - side + 1
+    places = np.arange(side, end, max(1, (end - side) // MOST_CANDIDATES))
     after = np.searchsorted(starts, places)
     before, after = starts[np.maximum(after - 1, 0)], starts[np.minimum(after, len(starts) - 1)]
     elsewhere = places[np.minimum(np.abs(places - before), np.abs(after - places)) > head]

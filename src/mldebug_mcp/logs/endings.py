@@ -43,7 +43,7 @@ _ERROR = regex(
 )
 _OF_METRICS = regex(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
-_HINTS = (
+ERROR_HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
     "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc",
@@ -59,7 +59,7 @@ MAX_CODE = 160
 
 def is_error(line: str) -> bool:
     """Say whether a line reads like an error."""
-    if not any(map(line.__contains__, _HINTS)) or _ERROR.search(line) is None:
+    if not any(map(line.__contains__, ERROR_HINTS)) or _ERROR.search(line) is None:
         return False
     return _OF_METRICS.search(line) is None
 

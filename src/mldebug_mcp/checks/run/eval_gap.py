@@ -507,9 +507,9 @@ def losses_at_accuracy(run: Run) -> Floats | None:
     evaluated = _pair(run, "eval")
     if trained is None or evaluated is None:
         return None
-    steps, loss, right = map(_spread, trained)
+    steps, loss, right = trained
     rows = []
-    for step, held_out, accuracy in zip(*map(_spread, evaluated), strict=True):
+    for step, held_out, accuracy in zip(*evaluated, strict=True):
         until = int(np.searchsorted(steps, step, side="right"))
         now = right[max(0, until - LEAST_FOR_MEDIAN) : until]
         alike = loss[:until][np.abs(right[:until] - accuracy) <= MAX_ACCURACY_DISTANCE]
@@ -529,13 +529,14 @@ def _spread(values: Floats) -> Floats:
 
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
-    """Return steps, losses and accuracies where both stand, those of training as medians of three."""
+    """Return steps, losses and accuracies where both stand, evenly spread; those of training as medians of three."""
     loss, accuracy = (
         first_finite(run.with_role(quantity, phase=phase)) for quantity in (Quantity.LOSS, Quantity.ACCURACY)
     )
     if loss is None or accuracy is None:
         return None
-    steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
+    common = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
+    steps, level, right = map(_spread, common)
     if len(steps) < LEAST_FOR_MEDIAN:
         return None
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))

@@ -31,6 +31,7 @@ from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.endings import ERROR_HINTS, is_error
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import PIECE_BYTES, LogFile, blocks, lines_of, pieces
 from mldebug_mcp.logs.names.metrics import (
@@ -47,7 +48,10 @@ from mldebug_mcp.logs.run_tables import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
-_MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
+_MAY_SPELL_A_NUMBER = (
+    r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:[ef][-+]?\d+)?[\s%]*\]?\s*$|"
+    r"^[\s\[.+-]*(?:nan|inf)(?:inity|\.0|\([a-z]+\))?[\s%]*\]?\s*$|(?:tensor|float\d+)\(|1\.#"
+)
 """Matches at least what `numbers.parse_number` takes."""
 _MAY_SPELL_A_UNIT = rf"^\s*(?:{WITH_UNIT}|\d[\d.aceisydhmn ]{{1,40}})\s*$"
 """... and at least what `numbers.parse_with_unit` takes: a unit behind the number, or "1m 10s"."""
@@ -57,15 +61,15 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     """Add the rows of a table as records and return how many of them hold no number.
 
     Flags, times, lists and text are passed over, but for text that tells which rows are of evaluation. Return None,
-    with nothing added, where each record has to be looked at: text may spell a number, or a name and a value be a
-    metric.
+    with nothing added, where each record has to be looked at: text may spell a number or be an error, or a name and a
+    value be a metric.
 
     Args:
         builder: Where the records go.
         frame: The table; nested columns become `outer/inner`.
         stand_ins: Numbers that stand for others, such as for NaN; their negatives stand for the negatives.
     """
-    found = None if is_long(frame.columns) else _numbers_in(frame)
+    found = None if is_long(frame.columns) or _holds_error(frame) else _numbers_in(frame)
     if found is None:
         return None
     numbers, evaluated, labels = found
@@ -93,6 +97,13 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
         {name: mask[filled] for name, mask in logged.items()},
     )
     return rows - int(filled.sum())
+
+
+def _holds_error(frame: pl.DataFrame) -> bool:
+    """Say whether what a program says in a row reads like an error."""
+    texts = (column for column in frame.iter_columns() if column.name in MESSAGES and column.dtype == pl.String)
+    hinted = (column.filter(column.str.contains_any(list(ERROR_HINTS))) for column in texts)
+    return any(is_error(text) for column in hinted for text in column.unique().to_list())
 
 
 def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.bool_], dict[str, pl.Series]] | None:
@@ -241,7 +252,7 @@ class FastRecords:
         """
         block = _whole_lines(block)
         types = dict(self._types)
-        by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types) or is_long(types)
+        by_line = not SUMMARY_MARKS.isdisjoint(types) or is_long(types)
         if not types or len(types) > MAX_KEYS or by_line or self._refused >= MAX_REFUSED_PIECES:
             return None
         frame, stand_ins = _parsed(block, types), {}
@@ -431,7 +442,7 @@ class _Table:
         self._delimiter = delimiter
         header = self._header = rows.header
         self._names = {str(number): name for number, name in enumerate(header) if name}
-        by_row = not SUMMARY_MARKS.isdisjoint(header) or not MESSAGES.isdisjoint(header) or is_long(header)
+        by_row = not SUMMARY_MARKS.isdisjoint(header) or is_long(header)
         self._usable = len(set(header)) == len(header) and not by_row
         sample = list(csv.reader(lines_of(body[:PIECE_BYTES])[:_SAMPLE_ROWS], delimiter=delimiter))
         self._types: dict[str, type[pl.DataType]] = {}
