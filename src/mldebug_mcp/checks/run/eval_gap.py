@@ -494,7 +494,7 @@ MAX_ACCURACY_DISTANCE = 0.03
 MAX_TRAINING_ACCURACY_LEAD = 0.04
 """Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
 MAX_COMPARED_RECORDS = 1_000
-"""Records of each phase that are compared, evenly spread: each evaluation is compared with all training before it."""
+"""Records of each phase that are compared, evenly spread over a longer log. Chosen: medians of so many agree."""
 
 
 def losses_at_accuracy(run: Run) -> Floats | None:
