@@ -575,15 +575,14 @@ def _jumps_of_rate(rate: Series) -> list[Change]:
 
 def _moves_at_once(rate: Floats) -> list[int]:
     """Return the indices to which a rate above zero moves farther than before and after."""
-    slices = slices_of(len(rate), also=1)
-    parts = [part.start + np.flatnonzero(np.abs(np.diff(np.log(rate[part]))) > AT_ONCE) for part in slices]
-    places = np.concatenate(parts)
-    before = np.where(places > 0, np.abs(np.log(rate[places]) - np.log(rate[places - 1])), np.inf)
-    size = np.abs(np.log(rate[places + 1]) - np.log(rate[places]))
-    behind = np.minimum(places + 2, len(rate) - 1)
-    after = np.abs(np.log(rate[behind]) - np.log(rate[behind - 1]))
-    after[behind == places + 1] = 0.0
-    at_once: list[int] = (places[size > MIN_SUDDEN_MOVE_RATIO * np.maximum(before, after)] + 1).tolist()
+    at_once: list[int] = []
+    for part in slices_of(len(rate), also=3):
+        moves = np.abs(np.diff(np.log(rate[part])))
+        if part.stop == len(rate):
+            moves = np.append(moves, 0.0)  # nothing follows the last one
+        size, beside = moves[1:-1], np.maximum(moves[:-2], moves[2:])
+        is_sudden = (size > AT_ONCE) & (size > MIN_SUDDEN_MOVE_RATIO * beside)
+        at_once += (part.start + 2 + np.flatnonzero(is_sudden)).tolist()
     return at_once
 
 

@@ -557,6 +557,9 @@ class BarSteps:
 
     def settle(self, builder: RunBuilder) -> None:
         """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
+        if not self._counts:
+            self._epochs, self._regular = Column(), Column()  # a long log's need much memory
+            return
         last = min((waiting.row for waiting in self._waiting), default=builder.rows)  # no bar is drawn from it on
         self._keep_waiting(0)
         rows, epochs = self._epochs.arrays()
