@@ -110,7 +110,10 @@ _HOW = {
         Sure.MEDIUM: "copied by copy.deepcopy and kept",
         Sure.LOW: "older than the history and never freed; optimizer state may be among it",
     },
-    Category.GRADIENTS: {Sure.MEDIUM: "allocated in backward and kept beyond its end"},
+    Category.GRADIENTS: {
+        Sure.MEDIUM: "allocated in backward and kept beyond its end",
+        Sure.LOW: "older than the history, without a stack as in backward, and in the sizes of the parameters",
+    },
     Category.OPTIMIZER_STATE: {
         Sure.HIGH: "allocated by the optimizer and kept beyond the step",
         Sure.LOW: "older than the history; two of three tensors of one size, as Adam keeps them",
@@ -132,7 +135,10 @@ _HOW = {
         Sure.HIGH: "allocated by a function that moves batches",
         Sure.MEDIUM: "allocated outside the model, and alive in the forward pass",
     },
-    Category.WORKSPACE: {Sure.MEDIUM: "kept by cuBLAS since its first product in a thread"},
+    Category.WORKSPACE: {
+        Sure.MEDIUM: "kept by cuBLAS since its first product in a thread",
+        Sure.LOW: "older than the history, in the size of a workspace of cuBLAS",
+    },
     Category.TEMPORARY: {Sure.MEDIUM: "freed before anything could depend on it"},
     Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed, DDP or NCCL"},
 }
