@@ -505,13 +505,14 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
-    """Tell whether anything supports or contradicts a cause: a history, a text, or a finding of the state alone."""
+    """Tell whether anything speaks for or against a cause: a history, a text with what PyTorch holds, or a finding."""
     alarms = any(
         (answer.evidence.severity or answer.outcome.severity) != "info" and answer.outcome.id != "history_missing"
         for answer in judged
         if answer.evidence is not None
     )
-    return bool(snapshot.recorded) or snapshot.layout.startswith("text") or alarms
+    text = snapshot.layout.startswith("text") and any(device.allocated or device.oom for device in snapshot.devices)
+    return bool(snapshot.recorded) or text or alarms
 
 
 def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
