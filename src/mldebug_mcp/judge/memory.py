@@ -505,7 +505,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
-    """Tell whether anything speaks for or against a cause: a history, a text with what PyTorch holds, or a finding."""
+    """Say whether there is evidence on any cause: a history, a text with what PyTorch holds, or a finding."""
     alarms = any(
         (answer.evidence.severity or answer.outcome.severity) != "info" and answer.outcome.id != "history_missing"
         for answer in judged

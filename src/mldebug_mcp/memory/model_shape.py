@@ -86,7 +86,7 @@ _MIXTURES = (
     *("olmoe", "flex_olmo", "phimoe", "granitemoe", "gpt_oss"),
 )
 """Model types of mixtures whose parameters are those of Transformers 5.23 to a thousandth."""
-_COUNTED = (
+_LAYERS_COUNTED = (
     *("bitnet", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "gemma3_text", "glm", "glm4"),
     *("granite", "helium", "hyperclovax", "internlm3", "llama", "minicpm3", "ministral3", "mistral"),
     *("modernbert-decoder", "olmo", "olmo2", "olmo3", "phi3", "qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl"),
@@ -333,7 +333,7 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         **_towers(whole, hidden),
     )
     mixes = any("expert" in key or "moe" in key for key, value in config.items() if value)
-    like = "" if not kind or kind in (_MIXTURES if mixes else _COUNTED) else "Mixtral" if mixes else "Llama"
+    like = "" if not kind or kind in (_MIXTURES if mixes else _LAYERS_COUNTED) else "Mixtral" if mixes else "Llama"
     return replace(shape, further=_further(config, shape, kind), like=like)
 
 
