@@ -330,6 +330,20 @@ def test_without_a_history_no_peak_and_no_cause_is_told(save: Save) -> None:
     assert any("no cause is ranked" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("events", [[], [[{"action": "snapshot", "addr": 0, "size": 0, "stream": 0, "frames": []}]]])
+def test_gradients_are_told_from_parameters_without_a_history(events: list[object], save: Save) -> None:
+    gpu = Allocator()
+    model = Decoder(gpu, vocab=8192).build()
+    model.backward(model.forward(), model.loss())
+    model.optimizer_step()
+
+    report = check_memory(save(scenarios.snapshot_of(gpu) | {"device_traces": events}))
+
+    for category in ("parameters", "gradients"):
+        assert held(report)[category].bytes == sum(model.sizes)
+    assert (held(report)["parameters"].sure, held(report)["gradients"].sure) == ("high", "low")
+
+
 def test_a_limit_of_the_process_is_named_where_the_device_had_enough_left(save: Save) -> None:
     gpu = Allocator(capacity=800 * MIB, beyond=64 << 30)
     model = Decoder(gpu).build()

@@ -449,3 +449,13 @@ def test_a_mixture_of_a_kind_that_is_not_known_says_that_its_parameters_have_to_
         file.write_text(json.dumps(LLAMA_8B | {"model_type": kind, experts: 8}))
         notes[kind] = any("a mixture of experts whose layers" in note for note in estimate_memory(file).notes)
     assert notes == {"mixtral": False, "jamba": True, "ernie4_5_moe": True}
+
+
+@pytest.mark.parametrize(("kind", "compared"), [("llama", True), ("qwen2_5_vl", True), ("bamba", False)])
+def test_a_kind_whose_layers_are_not_known_says_whose_are_counted(kind: str, compared: bool, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(LLAMA_8B | {"model_type": kind}))
+
+    notes = " ".join(estimate_memory(file).notes)
+
+    assert ("its layers are counted as Llama's; compare its parameters with the 8,030," in notes) is not compared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,29 @@ GIB = 1024**3
 )
 def test_allocated_and_reserved_memory_is_read_from_a_pasted_text(text: str) -> None:
     snapshot = check_memory(text).snapshot
+    assert (snapshot.allocated_bytes, snapshot.reserved_bytes) == (12 * GIB, 20 * GIB)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[rank0]: ",
+        "\n\n",
+        "{'loss': 2.31, 'epoch': 0.1}\n",
+        '{"loss": 2.31}\n{"loss": 2.2}\n',
+        '{"level": "INFO", "text": "',
+        "[2026-11-28 10:00:00,000] ",
+        "step 1\n",
+    ],
+)
+def test_a_log_may_begin_as_json_or_a_profile_does(head: str, packed: bool, tmp_path: Path) -> None:
+    log = tmp_path / ("log.txt.gz" if packed else "log.txt")
+    text = f'{head}allocated: 12.00 GiB, reserved: 20.00 GiB"}}\n'.encode()
+    log.write_bytes(gzip.compress(text) if packed else text)
+
+    snapshot = check_memory(log).snapshot
+
     assert (snapshot.allocated_bytes, snapshot.reserved_bytes) == (12 * GIB, 20 * GIB)
 
 

@@ -151,9 +151,14 @@ def _other_pprof(path: Path) -> None:
     path.write_bytes(gzip.compress(b"\x0a\x04\x08\x01\x10\x02" + b"\x0a\x02\x08\x03" + texts))
 
 
+def _web_page(path: Path) -> None:
+    path.write_text("<html>\n<head><title>GPU Memory Timeline HTML</title></head></html>")
+
+
 @pytest.mark.parametrize(
     ("write", "said"),
     [
+        (_web_page, "a web page"),
         (_database, "an SQLite database"),
         (_notebook, "a notebook"),
         (_configuration, "`estimate`"),

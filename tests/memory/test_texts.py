@@ -193,6 +193,24 @@ def test_nvidia_smi_is_read_and_devices_compared(text: str, tmp_path: Path) -> N
     assert "device_imbalance" in {one.finding for one in report.findings}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[0] NVIDIA A100 | 45'C,  99 % | 70312 / 81920 MB | me(69000M)\n",
+        "|   0  NVIDIA A100 On | 00000000:07:00.0 Off |\n| N/A 31C P0 62W / 400W | 70312MiB / 81920MiB |\n",
+    ],
+    ids=["gpustat", "nvidia-smi"],
+)
+def test_the_sum_of_a_device_alone_is_neither_healthy_nor_faulty(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "gpustat.txt"
+    path.write_text(text)
+
+    report = check_memory(path)
+
+    assert (report.findings, report.hypotheses) == ([], [])
+    assert report.devices[0].peak_reserved_bytes == 70312 * MIB
+
+
 def test_a_text_about_something_else_is_refused() -> None:
     with pytest.raises(InputError, match="neither a memory snapshot"):
         parse_text("step 1 loss 2.0\nstep 2 loss 1.9\n")

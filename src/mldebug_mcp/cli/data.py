@@ -182,9 +182,10 @@ def add_memory(verbs: Commands) -> None:
     memory.add_argument(
         "path",
         metavar="PATH",
-        help="a snapshot's pickle (or .gz), or a text with an out-of-memory message, memory_summary() or nvidia-smi",
+        help="a snapshot's pickle, JAX's device memory profile, a memory timeline of torch.profiler (JSON), or a text "
+        "with an out-of-memory message, memory_summary(), nvidia-smi or printed numbers; each may be gzipped",
     )
-    memory.add_argument("--against", metavar="OTHER", help="an earlier snapshot to compare with")
+    memory.add_argument("--against", metavar="OTHER", help="an earlier snapshot or profile to compare with")
     memory.add_argument(
         "--focus", metavar="ID", help="the id of a call site or a category: list only that, with whole stacks"
     )

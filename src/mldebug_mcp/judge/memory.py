@@ -110,7 +110,10 @@ _HOW = {
         Sure.MEDIUM: "copied by copy.deepcopy and kept",
         Sure.LOW: "older than the history and never freed; optimizer state may be among it",
     },
-    Category.GRADIENTS: {Sure.MEDIUM: "allocated in backward and kept beyond its end"},
+    Category.GRADIENTS: {
+        Sure.MEDIUM: "allocated in backward and kept beyond its end",
+        Sure.LOW: "older than the history, without a stack as in backward, and in the sizes of the parameters",
+    },
     Category.OPTIMIZER_STATE: {
         Sure.HIGH: "allocated by the optimizer and kept beyond the step",
         Sure.LOW: "older than the history; two of three tensors of one size, as Adam keeps them",
@@ -132,7 +135,10 @@ _HOW = {
         Sure.HIGH: "allocated by a function that moves batches",
         Sure.MEDIUM: "allocated outside the model, and alive in the forward pass",
     },
-    Category.WORKSPACE: {Sure.MEDIUM: "kept by cuBLAS since its first product in a thread"},
+    Category.WORKSPACE: {
+        Sure.MEDIUM: "kept by cuBLAS since its first product in a thread",
+        Sure.LOW: "older than the history, in the size of a workspace of cuBLAS",
+    },
     Category.TEMPORARY: {Sure.MEDIUM: "freed before anything could depend on it"},
     Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed, DDP or NCCL"},
 }
@@ -499,13 +505,14 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
-    """Tell whether anything supports or contradicts a cause: a history, a text, or a finding of the state alone."""
+    """Say whether there is evidence on any cause: a history, a text with what PyTorch holds, or a finding."""
     alarms = any(
         (answer.evidence.severity or answer.outcome.severity) != "info" and answer.outcome.id != "history_missing"
         for answer in judged
         if answer.evidence is not None
     )
-    return bool(snapshot.recorded) or snapshot.layout.startswith("text") or alarms
+    text = snapshot.layout.startswith("text") and any(device.allocated or device.oom for device in snapshot.devices)
+    return bool(snapshot.recorded) or text or alarms
 
 
 def _totals(snapshot: MemorySnapshot) -> MemoryTotals:

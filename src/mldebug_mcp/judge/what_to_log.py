@@ -85,7 +85,7 @@ LOGGABLE: Mapping[str, Loggable] = {
         "log scaler.get_scale() after scaler.update()",
         trainer="in a callback log accelerator.scaler.get_scale(); DeepSpeed prints its loss scale itself",
         megatron="it stands on the iteration line as `loss scale` in fp16 runs",
-        judges=("steps_skipped", "loss_scale_falls"),
+        judges=("steps_skipped", "scale_falls_with_loss", "loss_scale_falls"),
     ),
     "step_time": Loggable(
         "log the wall time of each step, measured after torch.cuda.synchronize()",

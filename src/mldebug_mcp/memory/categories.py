@@ -533,14 +533,27 @@ def _give_inputs(
 
 def _give_older(done: _Assignment, allocations: Allocations, count: int, stacks: Stacks) -> None:
     """Mark what is older than the history, has no stack and stays; of Adam's training two of three are its state."""
+    older = (allocations.start < 0) & (allocations.end == count) & (allocations.stack == 0) & done.free
+    _give_older_gradients(done, allocations, np.flatnonzero(older))
+    older &= done.free
     if not count:
         return
-    older = (allocations.start < 0) & (allocations.end == count) & (allocations.stack == 0) & done.free
     made_here = ((done.category == Category.OPTIMIZER_STATE) & (allocations.start >= 0)).any()
     adam = any(stack.phase is Phase.OPTIMIZER and "adam" in " ".join(stack.frames).lower() for stack in stacks.all)
     if adam and not made_here and older.any():
         _give_older_of_adam(done, allocations.requested, np.flatnonzero(older))
     done.give(older, Category.PARAMETERS, Sure.LOW)
+
+
+def _give_older_gradients(done: _Assignment, allocations: Allocations, older: Ints) -> None:
+    """Mark what has the sizes of parameters whose stacks are known: of a recorded training only backward has none."""
+    size = allocations.requested
+    left = Counter(size[(done.category == Category.PARAMETERS) & (allocations.stack > 0)].tolist())
+    gradients = np.zeros(len(size), np.bool_)
+    for row in older.tolist():
+        left[int(size[row])] -= 1
+        gradients[row] = left[int(size[row])] >= 0
+    done.give(gradients, Category.GRADIENTS, Sure.LOW)
 
 
 def _give_older_of_adam(done: _Assignment, size: Ints, older: Ints) -> None:

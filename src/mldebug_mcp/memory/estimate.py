@@ -525,10 +525,11 @@ def _notes(shape: ModelShape, setup: Setup) -> list[str]:
             else f"{towers}: about {shape.tower:,} parameters are counted, with the projector"
         )
         notes.append(f"{counted}; its activations are not; add the tokens of images or sound to length")
-    if shape.unlike:
+    if shape.like:
+        whose = "a mixture of experts whose" if shape.like == "Mixtral" else "its"
         notes.append(
-            f"{shape.name}: a mixture of experts whose layers are counted as Mixtral's; compare its parameters with "
-            f"the {shape.parameters:,} that are counted"
+            f"{shape.name}: {whose} layers are counted as {shape.like}'s; compare its parameters with the "
+            f"{shape.parameters:,} that are counted"
         )
     if kept(shape, setup).stores_scores and setup.attention == "flash":
         notes.append(

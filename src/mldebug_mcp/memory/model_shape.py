@@ -59,7 +59,7 @@ _BIASED = (
 )
 _TIED_BY_DEFAULT = (
     *("gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "gemma", "gemma2", "gemma3_text", "falcon", "mpt", "t5"),
-    *("starcoder2", "cohere", "cohere2", "gemma3", "deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
+    *("smollm3", "starcoder2", "cohere", "cohere2", "gemma3", "deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
 )
 _COMPOSED = ("gelu_new", "gelu_fast")
 """Activation functions that Transformers composes of several operations, each keeping its input or result."""
@@ -86,6 +86,14 @@ _MIXTURES = (
     *("olmoe", "flex_olmo", "phimoe", "granitemoe", "gpt_oss"),
 )
 """Model types of mixtures whose parameters are those of Transformers 5.23 to a thousandth."""
+_LAYERS_COUNTED = (
+    *("bitnet", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "gemma3_text", "glm", "glm4"),
+    *("granite", "helium", "hyperclovax", "internlm3", "llama", "minicpm3", "ministral3", "mistral"),
+    *("modernbert-decoder", "olmo", "olmo2", "olmo3", "phi3", "qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl"),
+    *("qwen2_5_vl_text", "qwen3", "qwen3_vl", "qwen3_vl_text", "seed_oss", "smollm3", "stablelm", "vaultgemma"),
+    *(*_PLAIN_MLP, *_T5, *_MIXTURES),
+)
+"""Model types whose parameters are those of Transformers 5.23 to a hundredth."""
 _TOKEN_TYPES = ("bert", "electra", "albert", "deberta")
 
 
@@ -130,7 +138,7 @@ class ModelShape:
         token_types: Rows of the embedding of token types.
         tower: Parameters of a vision or audio tower and its projector; None where there is one that cannot be read.
         towers: What the configuration calls its towers.
-        unlike: Whether it is a mixture whose layers may be others than those that are counted here.
+        like: Whose layers are counted, where the model type's own may be others.
         further: Weights of linear layers beyond those of equal layers; below zero where some layers have fewer.
     """
 
@@ -174,7 +182,7 @@ class ModelShape:
     token_types: int = 0
     tower: int | None = 0
     towers: tuple[str, ...] = ()
-    unlike: bool = False
+    like: str = ""
     further: int = 0
     stated_positions: int | None = None
 
@@ -325,7 +333,8 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         **_towers(whole, hidden),
     )
     mixes = any("expert" in key or "moe" in key for key, value in config.items() if value)
-    return replace(shape, further=_further(config, shape, kind), unlike=mixes and kind not in _MIXTURES)
+    like = "" if not kind or kind in (_MIXTURES if mixes else _LAYERS_COUNTED) else "Mixtral" if mixes else "Llama"
+    return replace(shape, further=_further(config, shape, kind), like=like)
 
 
 def _further(config: Mapping[str, Any], shape: ModelShape, kind: str) -> int:

@@ -47,6 +47,7 @@ _MAGIC: Sequence[tuple[bytes, str]] = (
     (b"\x7fELF", "a program or library"),
     (b"NSYS", "a report of Nsight Systems; record a memory snapshot instead"),
 )
+_WEB_PAGES = (b"<html", b"<!doctype html")
 _SAFETENSORS = re.compile(rb'.{8}\{"', re.DOTALL)
 _TAR_MARK_OFFSET = 257
 """Where a tar archive has its mark."""
@@ -61,6 +62,8 @@ def what_it_is(head: bytes) -> str:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
+    if head.lstrip().lower().startswith(_WEB_PAGES):
+        return "a web page; give the snapshot or timeline (.json.gz) that it shows"
     if head[_TAR_MARK_OFFSET : _TAR_MARK_OFFSET + 5] == b"ustar":
         return "a tar archive; unpack it and give the file in it"
     return "a file of safetensors, weights without a history" if _SAFETENSORS.match(head) else ""

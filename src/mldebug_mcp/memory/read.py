@@ -13,7 +13,7 @@ import pickle
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
@@ -76,15 +76,6 @@ _SMI_CSV = re.compile(
     r"(\d{1,15})[ \t]{0,40}MiB[ \t]{0,40},[ \t]{0,40}(\d{1,15})[ \t]{0,40}MiB",
     re.MULTILINE,
 )
-
-
-def read_text(path: Path, name: str) -> MemorySnapshot:
-    """Read a text file about GPU memory; raises InputError if it says nothing of it."""
-    with open_input(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(max(0, size - MAX_TEXT))
-        text = file.read(MAX_TEXT).decode("utf-8", errors="replace")
-    return parse_text(text, name)
 
 
 def parse_text(text: str, name: str = "text") -> MemorySnapshot:
@@ -597,13 +588,21 @@ def read_memory(path: str | Path) -> MemorySnapshot:
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
                 "torch.cuda.memory._dump_snapshot() or pickle.dump"
             )
+        compressed = head.startswith(_GZIP_MAGIC)
+        head = _unpacked_head(file, head) if compressed else head
         if kind := what_it_is(head):
-            raise InputError(f"{name}: {kind}; {RECORD}")
-        profile = _profile(file, size, head, str(path))
-        if profile is not None:
-            return profile
+            raise InputError(f"{name}: {kind}{', compressed with gzip' if compressed else ''}; {RECORD}")
+        if _is_json(head) or head.startswith(_PPROF_FIRST_BYTE):
+            try:
+                return _profile(file, size, head, str(path), compressed=compressed)
+            except InputError:
+                # A log may begin as a profile does: with a bracket or an empty line.
+                if _is_text(head):
+                    with suppress(InputError):
+                        return parse_text(_end_of_text(file, size, name, compressed=compressed), name)
+                raise
         if _is_text(head):
-            return read_text(file, name)
+            return parse_text(_end_of_text(file, size, name, compressed=compressed), name)
         with _no_collector():
             tables = _tables(file, size, str(path))
     except OSError as error:
@@ -611,27 +610,35 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     return snapshot_of(tables)
 
 
-def _profile(file: Path, size: int, head: bytes, path: str) -> MemorySnapshot | None:
-    """Return a timeline in JSON or a profile of JAX, compressed or not; None where the file is neither."""
+def _unpacked_head(file: Path, packed: bytes) -> bytes:
+    """Return the first bytes of what a file compresses; those of the file where it is damaged."""
+    try:
+        with _open(file, compressed=True) as stream:
+            return stream.read(HEAD_BYTES)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return packed
+
+
+def _is_json(head: bytes) -> bool:
+    return head.lstrip()[:1] in (b"[", b"{")
+
+
+def _profile(file: Path, size: int, head: bytes, path: str, *, compressed: bool) -> MemorySnapshot:
+    """Return a timeline in JSON or a profile of JAX; raises InputError where the file is neither."""
     name = shorten(path, 200)
-    compressed = head.startswith(_GZIP_MAGIC)
-    if compressed:
-        try:
-            with _open(file, compressed=True) as stream:
-                head = stream.read(HEAD_BYTES)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            return None
-    is_json = head.lstrip()[:1] in (b"[", b"{") and head.lstrip()[:2] != b"(d"
-    if not is_json and not head.startswith(_PPROF_FIRST_BYTE):
-        if compressed and (kind := what_it_is(head)):
-            raise InputError(f"{name}: {kind}, compressed with gzip; {RECORD}")
-        return None
     length = _unzipped_size(file, size, name) if compressed else size
     if length > MAX_PROFILE:
         raise InputError(f"{name}: a profile of {length:,} bytes; at most {MAX_PROFILE:,} are read")
     with _open(file, compressed=compressed) as stream:
         data = b"".join(iter(lambda: stream.read(_BUFFER), b""))
-    return read_json(data, path) if is_json else read_pprof(data, path)
+    return read_json(data, path) if _is_json(head) else read_pprof(data, path)
+
+
+def _end_of_text(file: Path, size: int, name: str, *, compressed: bool) -> str:
+    length = _unzipped_size(file, size, name) if compressed else size
+    with _open(file, compressed=compressed) as stream:
+        stream.seek(max(0, length - MAX_TEXT))
+        return stream.read(MAX_TEXT).decode("utf-8", errors="replace")
 
 
 def _tables(file: Path, size: int, path: str) -> SnapshotTables:

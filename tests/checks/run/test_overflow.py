@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from mldebug_mcp import RunDiagnosis
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, diagnosed, noisy, run_of, seen, state
 
 
 @pytest.mark.parametrize("down_to", [2.0**-8, 4.0])
@@ -105,6 +109,33 @@ def test_in_another_precision_it_is_absent(config: dict[str, bool]) -> None:
 def test_where_nothing_tells_the_precision_it_is_unknown() -> None:
     assert state(NAME, run_of(loss=LOSS, grad_norm=LOST)) is State.UNKNOWN
     assert state(NAME, run_of(loss=LOSS, grad_norm=LOST, loss_scale=np.ones(200))) is State.UNKNOWN
+
+
+def _falling(loss: Callable[[int], float]) -> RunDiagnosis:
+    """Diagnose a run whose gradients are lost from step 31 on, where its loss scale begins to fall."""
+    return diagnosed(
+        {
+            "loss": loss,
+            "grad_norm": lambda step: 0.6 if step <= 30 else math.nan,
+            "loss_scale": lambda step: 2.0 ** (16 - max(0, step - 30)),
+        },
+        steps=60,
+        fp16=True,
+    )
+
+
+def test_a_loss_that_is_lost_before_it_is_scaled_is_no_sure_overflow() -> None:
+    diagnosis = _falling(lambda step: 2.5 - step / 100 if step <= 30 else math.nan)
+    assert "scale_falls_with_loss" in {one.symptom for one in diagnosis.findings if one.state is State.PRESENT}
+    causes = {one.cause: one.probability for one in diagnosis.hypotheses}
+    assert causes["invalid_math"] > 0.1
+    assert causes["fp16_overflow"] < 0.9
+
+
+def test_gradients_that_overflow_while_the_loss_is_finite_are_an_overflow() -> None:
+    diagnosis = _falling(lambda step: 2.5 - step / 100)
+    assert "loss_scale_falls" in {one.symptom for one in diagnosis.findings if one.state is State.PRESENT}
+    assert diagnosis.hypotheses[0].cause == "fp16_overflow"
 
 
 def test_a_scaler_that_looks_for_its_scale_loses_steps_that_do_not_count() -> None:

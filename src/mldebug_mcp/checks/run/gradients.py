@@ -288,7 +288,7 @@ ask_in_turn(
         *_SOURCES,
         needs=_NORM,
         follows=("loss_nonfinite",),
-        instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
+        instead=("grad_norm_growing", "scale_falls_with_loss", "loss_scale_falls", "steps_skipped"),
     ),
     outcome_of(grad_norm_zero, 0.003, *_SOURCES, needs=_NORM, follows=("units_dead",)),
     outcome_of(grad_norm_vanishing, 0.01, *_SOURCES, needs=_NORM, points=2),

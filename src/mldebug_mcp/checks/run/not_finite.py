@@ -40,7 +40,7 @@ from mldebug_mcp.checks.gradients import (
     training_losses,
 )
 from mldebug_mcp.checks.run.end_of_run import matching
-from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
@@ -434,11 +434,27 @@ LOST_BEFORE_GRADIENTS = frozenset({"inputs", "weights", "outputs", "loss"})
 """Places of a step that a recorder names in which values are lost before the scaled gradients are made."""
 
 
+def scale_falls_with_loss(run: Run) -> Evidence | None:
+    """The loss scale of half-precision training falls while the loss itself is not finite.
+
+    The scaler halves its scale for any value that is not finite: a loss may be lost by an overflow of the forward pass,
+    or by a logarithm of zero. Not this when: the loss is finite in some step of the fall.
+    """
+    fall = loss_scale_falls(run)
+    lost = first_lost(training_losses(run)) if fall and fall.steps and "loss_scale" in run else None
+    if fall is None or lost is None or fall.steps is None or lost.step > fall.steps[0]:
+        return None
+    within = (lost.series.step >= fall.steps[0]) & (lost.series.step <= fall.steps[1])
+    if not within.any() or not lost.bad[within].all():
+        return None
+    return replace(fall, summary=f"{fall.summary}, while {lost.series.name} is not finite")
+
+
 def loss_scale_falls(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls by many halvings, or below 1.
 
-    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two; a
-    recorder saw values lost before the backward pass, which lower it as well. Without
+    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two; the
+    loss is lost as well; a recorder saw values lost before the backward pass, which lower it as well. Without
     the scale as a metric, messages of the scaler that it is down to 1 count.
     """
     if "loss_scale" not in run:
@@ -566,9 +582,16 @@ def steps_skipped(run: Run) -> Evidence | None:
 
 ask_in_turn(
     "overflow",
+    outcome_of(scale_falls_with_loss, 0.004, "opt_175b", "opt_175b_logbook", "pytorch_docstrings"),
     outcome_of(loss_scale_falls, 0.004, "opt_175b", "opt_175b_logbook", "pytorch_docstrings"),
     outcome_of(overflows_in_fp16, 0.1, "bekman_mle", "opt_175b_logbook", as_chosen=True),
-    outcome_of(steps_skipped, 0.01, "pytorch_docstrings", "opt_175b_logbook", instead=("loss_scale_falls",)),
+    outcome_of(
+        steps_skipped,
+        0.01,
+        "pytorch_docstrings",
+        "opt_175b_logbook",
+        instead=("scale_falls_with_loss", "loss_scale_falls"),
+    ),
 )
 
 
@@ -591,6 +614,7 @@ FP8_METRICS = ("fp8", "float8", "amax")
         """,
         background=0.15,
         sources=("bekman_mle",),
+        follows=("scale_falls_with_loss",),  # without it there is no scale that falls
         as_chosen=True,
     ),
     Outcome(
