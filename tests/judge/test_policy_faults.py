@@ -98,3 +98,29 @@ def test_those_that_differ_by_rounding_are_not(tmp_path: Path, name: str, level:
     curves = {name: level * np.ones(180), "actor/ppo_kl": 0.0002 * np.ones(180)}
     diagnosis = diagnosed(tmp_path, curves, reward=LEARNT, entropy=0.4 * np.ones(180))
     assert leading(diagnosis, 1) == ["healthy"]
+
+
+@pytest.mark.parametrize(("behind", "stale"), [(25, True), (0, False)])
+def test_samples_that_wait_in_a_queue_are_old_by_the_versions_of_sampler_and_learner(
+    tmp_path: Path, behind: int, stale: bool
+) -> None:
+    noise = np.random.default_rng(0).uniform(0.9, 1.1, 240)
+    head = {"cfg": {"env": "reach", "rollout": 40, "lr": 0.004, "gamma": 0.98, "ent_coef": 0.0}}
+    rows = [
+        {
+            "learner_version": at,
+            "actor_version": max(0, at - behind),
+            "ep_return": -5 + 3 * np.exp(-((at - 100) ** 2) / 4000) * noise[at],
+            "approx_kl": (3.0 if behind else 0.004) * noise[at],
+            "pg_loss": -0.01 * noise[at],
+            "vf_loss": 0.5 * noise[at],
+        }
+        for at in range(240)
+    ]
+    path = tmp_path / "learner.jsonl"
+    path.write_text("\n".join(map(json.dumps, [head, *rows])) + "\n")
+    diagnosis = diagnose_run(path)
+    assert diagnosis.run.kind == "rl"
+    assert not any(finding.symptom == "lr_high" and finding.state == "present" for finding in diagnosis.findings)
+    assert (leading(diagnosis, 1) == ["off_policy_staleness"]) is stale
+    assert any("learner_version - actor_version goes up to 25" in fact.text for fact in diagnosis.sheet.facts) is stale

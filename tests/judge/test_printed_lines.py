@@ -92,3 +92,21 @@ def test_groups_that_add_up_to_more_than_there_are_leak(head: list[str], tmp_pat
 ])  # fmt: skip
 def test_groups_that_are_split_whole_and_classes_do_not_leak(head: list[str], tmp_path: Path) -> None:
     assert "groups_shared" not in facts(diagnosed(tmp_path, head))
+
+
+@pytest.mark.parametrize(("off", "differs"), [(0.0, False), (0.03, True)])
+def test_a_second_pass_in_the_line_of_the_first_is_compared_with_it(tmp_path: Path, off: float, differs: bool) -> None:
+    lines = [
+        line
+        for at in range(EPOCHS)
+        for line in (
+            f"ep{at:02} > train: nll {1.8 - at / 20:.3f} acc {40 + at:.1f} %",
+            f"ep{at:02} > val: nll {1.7 - at / 50:.3f} acc {36 + at / 2:.1f} %   second pass, same files: "
+            f"nll {1.7 - at / 50 + off:.3f} acc {36 + at / 2 - 90 * off:.1f} %",
+        )
+    ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    seen = diagnose_run(tmp_path / "train.log")
+    assert ("evaluated_twice" in facts(seen)) is differs
+    stated = [fact.text for fact in seen.sheet.facts if fact.fact == "evaluated_twice"]
+    assert all(" % off" in text and float(text.partition(" is ")[2].partition(" %")[0]) < 10 for text in stated)

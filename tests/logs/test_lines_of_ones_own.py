@@ -571,3 +571,105 @@ def test_names_in_columns_at_the_right_that_single_blanks_part_are_read_however_
     assert len(run["loss"].finite) == len(EPOCHS)
     assert points(run, "eval_loss") == {6: 0.75}
     assert run["rewards/accuracies"].value[:2].tolist() == pytest.approx([0.55, 0.6])
+
+
+def test_a_share_in_percent_behind_a_word_for_a_counter_counts_nothing(tmp_path: Path) -> None:
+    shares = [0.0, 72.0, 71.3, 4.0, 70.0, 74.0, 12.5, 9.0]
+    run = read(
+        tmp_path,
+        "".join(
+            f"u{5 * at:05}: ctc {9 - at / 4:.3f} nat/phone | blank frames {share:5.1f} % | gnorm 3.8 | lr 6.0e-4\n"
+            for at, share in enumerate(shares, 1)
+        ),
+    )
+    assert run["loss"].step.tolist() == [5 * at for at in range(1, 9)]
+    assert len(run.segments) == 1
+
+
+def test_a_measure_with_its_set_and_a_remark_in_brackets_is_of_that_set(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"  {at:2}  loss[train,dropout]={1.7 - at / 20:.3f}  acc[train,dropout]={0.16 + at / 40:.2f}  "
+            f"loss[val]={1.6 - at / 20:.3f}  acc[val]={0.2 + at / 40:.3f}\n"
+            for at in range(20)
+        ),
+    )
+    assert points(run, "loss")[0] == 1.7
+    assert points(run, "accuracy")[0] == 0.16
+    assert points(run, "eval_loss")[0] == 1.6
+    assert points(run, "eval_accuracy")[0] == 0.2
+    assert not any("no other word stands next to the phase" in note for note in run.notes)
+
+
+def test_epoch_and_batch_by_their_letters_and_classes_below_a_record_are_read(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            "".join(f"  [e{at:02} b{batch:03}] pixel_ce={0.9 - at / 10:.5f}  gnorm=0.96\n" for batch in (0, 10, 20))
+            + f"== epoch {at:02} == train_ce {0.9 - at / 10:.5f} | val_ce {0.8 - at / 10:.5f} | pixel_acc 99.14%\n"
+            "     IoU   background 0.991  crack 0.000  pore 0.012  mean 0.334\n"
+            "     predicted share  background 99.90%  crack 0.00%  pore 0.10%\n"
+            for at in range(6)
+        ),
+    )
+    assert run["grad_norm"].step.tolist()[:4] == [0, 10, 20, 30]
+    assert len(run["pixel_ce"]) == 18
+    assert points(run, "IoU/crack") == dict.fromkeys(run["eval_loss"].step.tolist(), 0.0)
+    assert run["IoU/pore"].value[-1] == 0.012
+    assert "predicted share/background" in run
+
+
+def test_a_second_group_of_a_line_replaces_no_number_of_the_first(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"ep{at:02} > train: nll {1.8 - at / 20:.3f} acc {40 + at:.1f} %\n"
+            f"ep{at:02} > val: nll {1.7 - at / 50:.3f} acc {36 + at / 2:.1f} %   "
+            f"second pass, same files: nll {1.6 - at / 50:.3f} acc {35 + at / 2:.1f} %\n"
+            f"ep{at:02} > first 300 train images through the val path: nll {1.75 - at / 50:.3f} acc {39 + at:.1f} %\n"
+            for at in range(12)
+        ),
+    )
+    assert run["eval_loss"].value[0] == 1.7
+    assert run["eval_accuracy"].value[0] == 0.36
+    assert run["eval_second_pass_nll"].value[0] == 1.6
+    assert run["loss"].value[:2].tolist() == [1.8, 1.75]
+    assert run["eval_on_train_rows/nll"].value[0] == 1.75
+
+
+def test_an_epoch_behind_a_step_of_many_is_no_episode(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"[ {2 * at:5}/140] ep 0 train/loss: {-at / 100:.4f} train/reward: {at / 40:.4f}\n"
+            + (f"  >> ep 0 step {2 * at} eval val/top1: {at / 40:.4f}\n" if at % 10 == 0 else "")
+            for at in range(1, 31)
+        ),
+    )
+    assert run.step_name == "step"
+    assert run["reward"].step.tolist() == [2 * at for at in range(1, 31)]
+    assert run["eval_accuracy"].step.tolist() == [20, 40, 60]
+
+
+def test_norms_of_the_gradient_by_player_are_kept_where_one_is_zero_throughout(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"it={20 * at:<5} D {1.4 - at / 30:.4f}  G {0.7 + at / 30:.4f} "
+            f"D(x)=0.5{at:02} |gD|=0.4{at:02} |gG|=0.0000\n"
+            for at in range(20)
+        ),
+    )
+    assert run["grad_norm/G"].value.tolist() == [0.0] * 20
+    assert run["grad_norm/D"].value[3] == 0.403
+
+
+def test_numbers_of_a_line_of_settings_are_of_their_own_words(tmp_path: Path) -> None:
+    records = "".join(f"epoch {at}: loss {2 - at / 10:.3f}\n" for at in range(1, 9))
+    head = "args: net=mlp dropout=0.5 opt=adam lr=0.002 bs_train=100 epochs=30 classes=8\n"
+    run = read(tmp_path, head + records)
+    assert (run.setting("num_labels"), run.setting("num_train_epochs")) == (8, 30)
+    head = "conv-ctc  utts 1600/200  adam peak lr 6e-4, linear warm-up 100 updates  clip 5.0  batch 16  12 epochs\n"
+    run = read(tmp_path, head + records)
+    assert (run.setting("warmup_steps"), run.setting("max_steps"), run.setting("num_train_epochs")) == (100, None, 12)

@@ -75,7 +75,8 @@ _OF_AGENTS_ALONE = (
 )  # fmt: skip
 """What only those configure who train an agent: a `gamma` alone may be that of a schedule or of a focal loss."""
 _OF_CRITICS = frozenset({"q", "critic", "value", "v", "actor"})
-_OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
+_LENGTHS_OF_POLICIES = ("max_completion_length", "max_prompt_length")
+_OF_POLICIES = ("num_generations", *_LENGTHS_OF_POLICIES)
 
 _TRAINED_LANGUAGE_MODEL = regex(
     r"llama|mistral|mixtral|qwen|gemma|deepseek|falcon|olmo|smollm|pythia|bloom|gpt-?(?:2|j|neo)|\b(?:phi|opt|yi|glm)-",
@@ -142,7 +143,8 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
         if by_vocabulary or found:
             if kind == "pretraining":
                 return "sft" if _tunes(settings) or _scores_completions(metrics) else kind
-            return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
+            is_agent = kind == "ppo" and _trains_an_agent(settings)
+            return "rl" if is_agent else "ppo" if kind == "grpo" and "value_loss" in metrics else kind
     return _by_its_kin(metrics, settings)
 
 
@@ -154,10 +156,16 @@ def _marks_of_a_kind(metrics: Collection[str]) -> Collection[str]:
     return frozenset(metrics) - _OF_PAIRS if _ranks_items(metrics) else metrics
 
 
+def _trains_an_agent(settings: Settings, *signs: str) -> bool:
+    """Say whether an agent is configured and no language model; further `signs` count as well."""
+    is_agent = any(name in settings for name in (*_OF_AGENTS_ALONE, *signs))
+    return is_agent and not _is_language_model(settings, _words_of(settings))
+
+
 def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
     if any(name in settings for name in _OF_AGENTS_ALONE):
-        return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
+        return "rl" if _trains_an_agent(settings) else "ppo"
     if any(name in metrics for name in ("mean_token_accuracy", "eval_mean_token_accuracy")) or any(
         name in settings for name in _OF_ADAPTERS
     ):
@@ -218,11 +226,7 @@ def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str 
     words = _words_of(settings)
     words -= _REWARD_MODEL if _is_rewarded(metrics, settings) or {"reward", "kl"} <= set(metrics) else frozenset()
     kind = next((kind for kind, known in _WORDS if known & words), None)
-    if (
-        kind == "ppo"
-        and any(name in settings for name in (*_OF_AN_AGENT, *_OF_AGENTS_ALONE))
-        and not _is_language_model(settings, words)
-    ):
+    if kind == "ppo" and _trains_an_agent(settings, *_OF_AN_AGENT):
         return "rl"
     if kind == "pretraining" and _OF_PRETRAINING.isdisjoint(words) and _tunes(settings):
         kind = "sft"
@@ -233,7 +237,8 @@ def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str 
 
 def _is_rewarded(metrics: Collection[str], settings: Settings) -> bool:
     """Say whether a policy is rewarded for completions that it samples."""
-    return "reward" in metrics and any(name in settings for name in _OF_POLICIES)
+    samples = "reward" in metrics and any(name in settings for name in _OF_POLICIES)
+    return samples and not _trains_an_agent(settings)
 
 
 def _words_of(settings: Settings) -> frozenset[str]:
@@ -243,7 +248,7 @@ def _words_of(settings: Settings) -> frozenset[str]:
 
 
 def _is_language_model(settings: Settings, words: Collection[str]) -> bool:
-    named = any(name in settings for name in ("vocab_size", "model_name_or_path", *_OF_POLICIES))
+    named = any(name in settings for name in ("vocab_size", "model_name_or_path", *_LENGTHS_OF_POLICIES))
     return named or not {"causal", "lm", "language"}.isdisjoint(words)
 
 

@@ -101,3 +101,17 @@ def test_a_rank_leaves_the_others_where_it_first_does_however_far_its_losses_sca
 
 def test_a_rank_that_only_takes_longer_computes_the_same() -> None:
     assert state("rank_computes_otherwise", run_of(ranks("rank{}/step_time", [0.5, 0.52, 0.9, 0.5]))) is State.ABSENT
+
+
+@pytest.mark.parametrize(("size", "present"), [(3e36, True), (4.0, False)])
+def test_a_rank_that_runs_off_alone_before_all_are_lost_is_seen(size: float, present: bool) -> None:
+    losses = ranks("loss/rank_{}", [0.5, 0.52, 0.51, 0.5])
+    losses["loss/rank_2"][44] = size
+    for loss in losses.values():
+        loss[45:] = np.nan
+    finding = seen(NAME, run_of(losses))
+    assert (finding.state is State.PRESENT) is present
+    if present:
+        assert finding.values["rank"] == 2
+        assert finding.steps == [45, 46]
+        assert "3e+36" in finding.summary

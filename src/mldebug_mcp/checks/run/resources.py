@@ -781,6 +781,8 @@ SLOWER_IN = 0.8
 SLOWEST_IN = 0.5
 """Share of the records in which it is the slowest of all. Chosen: a median moves with single slow steps where all ranks
 become slow at once."""
+BEYOND_OTHER_RANKS = 1e6
+"""Times the largest value of the other ranks. Chosen: no rows of one data set differ by that."""
 LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
 COMPUTES_SLOWLY = "computes_slowly"
@@ -832,8 +834,13 @@ def _parted(run: Run) -> Evidence | None:
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    """Return the one rank whose losses are not finite before any other's: averaged gradients bring them to all."""
+    """Return the one rank whose losses are lost before any other's: averaged gradients bring them to all.
+
+    Lost is what is not finite, or runs off beyond all measure of the other ranks in the record before that.
+    """
     since = {rank: series.step[~np.isfinite(series.value)] for rank, series in ranks.items()}
+    if _is_result(metric) and (off := _runs_off(run, metric, ranks, since)) is not None:
+        return off
     first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
     if not first or not _is_result(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
         return None
@@ -844,6 +851,26 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
         f"{len(ranks) - 1} ranks {later}",
         steps=(step,),
         values={"rank": rank, "ranks": len(ranks), LOST_ALONE: float(len(first) == 1)},
+    )
+
+
+def _runs_off(run: Run, metric: str, ranks: Mapping[int, Series], since: Mapping[int, Floats]) -> Evidence | None:
+    """Return the one rank whose last finite value is beyond all measure where the others' are not, if all are lost."""
+    lost = min((float(steps[0]) for steps in since.values() if len(steps)), default=None)
+    last = {rank: series.finite.between(-np.inf, lost).value[-1:] for rank, series in ranks.items()} if lost else {}
+    if lost is None or not all(map(len, since.values())) or not all(map(len, last.values())):
+        return None
+    size = {rank: abs(float(value[0])) for rank, value in last.items()}
+    rank = max(size, key=lambda number: size[number])
+    others = max(value for number, value in size.items() if number != rank)
+    if size[rank] <= BEYOND_OTHER_RANKS * max(others, 1.0):
+        return None
+    step = float(ranks[rank].finite.between(-np.inf, lost).step[-1])
+    return Evidence(
+        f"{metric} of rank {rank} is {figure(size[rank])} at {run.place(step)}, that of the other "
+        f"{len(ranks) - 1} ranks at most {figure(others)}; all are lost from {run.place(lost)} on",
+        steps=(step, lost),
+        values={"rank": rank, "ranks": len(ranks), "value": size[rank], LOST_ALONE: 0.0},
     )
 
 

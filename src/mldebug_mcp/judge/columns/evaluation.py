@@ -1407,9 +1407,11 @@ def _made_twice(
     once = next((name for name in known if name != again and name in run), None)
     if once is None:
         return None
-    steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
+    steps, first, second = at_common_steps(run[once].finite, run[again].finite)
+    if len(steps) and float(np.max(first)) <= 1 < float(np.min(second)) and float(np.max(second)) <= 100:
+        second = second / 100  # the unit of a name that is not known stays
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
-    return (off, once, again, values) if off >= MIN_OFF_AGAIN else None
+    return (off, once, again, (steps, first, second)) if off >= MIN_OFF_AGAIN else None
 
 
 # What the inputs of training and of evaluation are like, by statistics that no update moves.

@@ -1218,7 +1218,7 @@ def old_samples_far_off(run: Run) -> Facts:
         if int(far.sum()) >= MIN_RECORDS_FOR_LEVEL:
             yield derived_fact(
                 "old_samples_far_off",
-                f"{named(age)} goes up to {figure(updates.max())} updates between syncs. {named(series)} is "
+                f"{named(age)} goes up to {figure(updates.max())} updates. {named(series)} is "
                 f"{figure(level[far].min())} to {figure(level[far].max())} in {int(far.sum())} records "
                 "of such old samples. Fresh samples have little of it.",
                 {"oldest": updates.max(), "records": far.sum()},
@@ -1230,6 +1230,7 @@ def _policy_age(run: Run) -> Series | None:
     """Return by how many updates the policy that samples is behind: as it is logged, or as two versions have it.
 
     The step may be one of these. Two are of one policy where the one rests and comes up to the other again and again.
+    So are two where one follows the other at a distance, as samples do that wait in a queue.
     """
     for age in columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL):
         return age
@@ -1241,7 +1242,10 @@ def _policy_age(run: Run) -> Series | None:
     for sampling, trained in permutations(counted, 2):
         steps, old, new = at_common_steps(sampling, trained)
         behind, syncs = new - old, np.flatnonzero(np.diff(old)) + 1
-        is_synced = LEAST_PAIRS <= len(syncs) <= MOST_SYNCS * len(steps) and behind.min() >= 0
-        if is_synced and median(behind[syncs]) <= max(1.0, median(np.diff(new))):
+        if len(syncs) < LEAST_PAIRS or behind.min() < 0:
+            continue
+        rests = len(syncs) <= MOST_SYNCS * len(steps)
+        is_synced = rests and median(behind[syncs]) <= max(1.0, median(np.diff(new)))
+        if is_synced or (not rests and median(behind) >= MIN_UPDATES_BEHIND and sampling.name != "step"):
             return Series(f"{named(trained)} - {named(sampling)}", steps, behind)
     return None

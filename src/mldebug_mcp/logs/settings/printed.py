@@ -482,7 +482,9 @@ _TERSE_PAIR = regex(
     re.IGNORECASE,
 )
 _TERSE_COUNT = regex(
-    r"(?<![\w./-])(?P<number>\d{1,9}) (?P<unit>epochs|steps|updates|iterations|iters)\b", re.IGNORECASE
+    r"(?P<warms>warm-?up(?: for| over| of)? )?(?<![\w./-])(?P<number>\d{1,9}) "
+    r"(?P<unit>epochs|steps|updates|iterations|iters)\b(?P<warm> (?:of )?(?:linear )?warm-?up)?",
+    re.IGNORECASE,
 )
 MAX_TERSE_LINE = 300
 """Characters of such a line."""
@@ -491,7 +493,7 @@ MAX_RATE = 10.0
 _SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|\bvocab[^\d\n]{1,40}?(?P<entries>\d[\d,]{0,12}) (?:entries|symbols|tokens|types|pieces|characters|chars)\b"
-    r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
+    r"|(?<![\w.=])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
 _ALPHABET = regex(
@@ -793,7 +795,9 @@ def _in_words(lines: Sequence[str], at: int) -> dict[str, object]:
         found["learning_rate"] = float(optimizer["rate"])
     found |= {_TERSE_KEYS[key]: value for key, value in reversed(pairs) if key in _TERSE_KEYS}
     for count in _TERSE_COUNT.finditer(line):
-        found.setdefault("epochs" if count["unit"].lower() == "epochs" else "max_steps", int(count["number"]))
+        is_epochs, warms = count["unit"].lower() == "epochs", count["warms"] or count["warm"]
+        planned = ("warmup_epochs", "warmup_steps") if warms else ("epochs", "max_steps")
+        found.setdefault(planned[not is_epochs], int(count["number"]))
     measures = any(is_telling(key) or canonical(key) in COUNTERS for key, _ in pairs)
     return {} if measures or len(found) < MIN_ON_A_LINE else found
 

@@ -89,7 +89,7 @@ _STEP_WORDS = regex(
     r"(?:(?P<before>val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _])?"
     rf"{_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
-    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
+    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d|\s{{1,4}}%){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
 _PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
@@ -142,11 +142,20 @@ _BEFORE_EPOCH = regex(
     r"^\s{0,8}[\[(]\s{0,8}(?P<step>\d{1,9})\s?/\s?(?P<total>\d{2,9})\s?[\])]\s{0,4}[\[(|,-]?\s{0,4}\|"
 )
 """A number of many in front of an epoch, whose place a separator took: "[ 40/360] epoch 3 loss: 0.2"."""
+_EP_BEHIND_COUNT = regex(
+    r"^(\s{0,8}[\[(]\s{0,8}\d{1,9}\s?/\s?\d{2,9}\s?[\])]\s{1,4})ep(?=[ =:]{0,2}\d)", re.IGNORECASE, needs="ep"
+)
+"""An epoch behind a step of many: by itself "ep" next to a reward is an episode."""
 _EPOCH_COMMA_BATCH = regex(
     r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE, needs=("[", "(")
 )
 _EPOCH_SPACE_BATCH = regex(r"\s*+(?P<epoch>\d{1,6}) (?P<step>\d{1,9}) (?=\w{0,20}loss\s?[=:])", re.IGNORECASE)
 """Two numbers in front of the loss: "12 40 Loss=0.2 Time=0.04"."""
+_EPOCH_LETTER_BATCH = regex(
+    r"\s*+[\[(]?ep?\.?(?P<epoch>\d{1,6})[\s,:/|.-]{1,3}(?:b|it?|s|u)\.?(?P<step>\d{1,9})[\])]?(?=[\s:|])(?!\s?(?:/|of\b))",
+    re.IGNORECASE,
+)
+"""Both by their letters in front of all values: "[e00 b010] loss=0.2", "e3:s40 loss 0.2"."""
 _WENET = regex(
     r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)",
     needs="batch",
@@ -185,7 +194,7 @@ _PASS = regex(
 """A heading of nothing but a pass over the data: "--- pass 7"."""
 _AT_BEGINNING = (
     _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _ESPNET, _WENET, _OF_RUN, _EPOCH_COMMA_BATCH,
-    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD, _PASS, _IN_BRACKETS,
+    _EPOCH_SPACE_BATCH, _EPOCH_LETTER_BATCH, _COUNT_BEFORE_WORD, _PASS, _IN_BRACKETS,
 )  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
@@ -233,6 +242,7 @@ class Counters:
 
 def find_counters(line: str) -> Counters:
     """Find the counters of a line."""
+    line = _EP_BEHIND_COUNT.sub(r"\1epoch", line)
     found = Counters(rest=line)
     for pattern in (*_AT_BEGINNING, *_EPOCH_AND_BATCH) if _FRACTION.search(line) else _AT_BEGINNING:
         match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)

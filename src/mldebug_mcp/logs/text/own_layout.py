@@ -77,6 +77,8 @@ _MEASURES_TOO = frozenset({"var", "sum"})
 """Statistics whose names are as often those of a measure: the variance of an energy, the sum of an invoice."""
 _REMARK = regex(r"(?<=\w)\s{0,3}\((?:of|out of|per|in|over|at)?\s?[\w ,.-]{0,40}[,\d][\w ,.-]{0,40}\)$")
 """A remark in brackets behind a name, which does not belong to it: "facts (of 5)", "corr(judge, tokens)"."""
+_MEASURED_IN = regex(r"(?<![\w./])(?P<name>[^\W\d]\w*)\[(?P<words>[^\W\d]\w*(?:[,; ]{1,2}\w+){0,3})\]$")
+"""A measure and in brackets how it was measured: "loss[train,dropout]"."""
 _OPENS_LIST = regex(r"(?P<name>[^\W\d][^\[\]:=]{0,40}?)(?:,[ ][\w ]{1,20}->[\w ]{1,20})?\s{0,3}[:=]\s{0,3}\[\s{0,3}$")
 """The name of a list in brackets, without the order that it says: "grad, in->out: [1e-9 ..."."""
 _OPENS = regex(r"[(\[]\s{0,3}[-+~]?\s{0,3}$")
@@ -500,7 +502,8 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
             whole = name.lower() if is_score else _whole_name(heading, name, place, spot.text)
             if place == 0 and len(those) >= MIN_LISTED and not whole.endswith(" loss"):
                 whole = f"{whole} 1"
-            values.setdefault("val" if whole == "val loss" and len(those) == 1 else whole, spot.number)
+            is_guessed = whole == "val loss" and len(those) == 1 and not is_loss(name)
+            values.setdefault("val" if is_guessed else whole, spot.number)
     is_alone = len(unnamed) == 1 and "." in unnamed[0].text and not any(map(is_loss, values))
     for place, spot in enumerate(unnamed, start=1):
         values[_BARE if is_alone else f"{NUMBERED}{place}"] = spot.number
@@ -511,12 +514,19 @@ def _named(heading: str, spots: Sequence[_Spot], in_brackets: str) -> dict[str, 
 def _label(before: str) -> tuple[str, str]:
     """Return the group that begins in front of a number, and the words that name it: the last of their part."""
     own = "" if _ENDS_UNIT.fullmatch(before) else before
-    text = _REMARK.sub("", own.rstrip(" \t:=")).strip(" \t:=([{<~>")
+    text = _MEASURED_IN.sub(_of_phase, own.rstrip(" \t:="))
+    text = _REMARK.sub("", text).strip(" \t:=([{<~>")
     part = [text for text in _END_OF_PART.split(text) if _WORD_OF_NAME.search(text)]
     grouped = _GROUP.fullmatch(part[-1].strip()) if part else None
     words = _WORD_OF_NAME.findall(grouped["label"] if grouped else part[-1] if part else "")
     group = _WORD_OF_NAME.findall(grouped["group"]) if grouped else []
     return " ".join(group[-MAX_WORDS_OF_NAME:]), " ".join(words[-MAX_WORDS_OF_NAME:])
+
+
+def _of_phase(measured: re.Match[str]) -> str:
+    """Return the phase that stands behind a measure in brackets and the measure, without what else stands there."""
+    phase = next(filter(_phase, re.split(r"\W+", measured["words"])), "")
+    return f"{phase} {measured['name']}" if phase else measured[0]
 
 
 def _whole_name(heading: str, label: str, place: int, text: str) -> str:

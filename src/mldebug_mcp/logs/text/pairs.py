@@ -1003,8 +1003,11 @@ _FORMS = (
     _Form(("pass", "Pass", "repe", "again", "turn"), r"evaluated_again=\g<turn>, ", _AGAIN_OF_SAME),
     # The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31".
     _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
-    # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".
-    _Form(("g|", "|grad|"), "grad_norm", r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])"),
+    # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"; of a part: "|gD|=0.4 |g_enc| 0.2".
+    _Form(("g|", "|g", "|G"),
+          lambda norm: f"grad_norm/{norm['part'] or norm['player']}" if norm["part"] or norm["player"] else "grad_norm",
+          r"\|{1,2}(?:proj )?(?:[gG]|[gG]rad|GRAD)(?:_(?P<part>[A-Za-z]\w{0,20})|(?P<player>[A-Z]))?\|{1,2}"
+          r"(?=\s?[=:]|\s+[-+.\d])", flags=0),
     # A count out of a number that comes with it: "uniq 16 of 128", "exact 24 out of 30".
     _Form(" of ", r"\g<name> \g<count>/\g<whole>",
           r"(?<![\w./-])(?P<name>(?!step|iter|epoch|batch|fold|rank|round|part|page|layer|of\b)[A-Za-z][\w-]{1,30})"
@@ -1157,11 +1160,18 @@ def _in_brackets(line: str, lists: Sequence[re.Match[str]]) -> str:
 _ITEM = rf"[A-Za-z][\w./-]{{0,40}}+\s?[ =:]\s?{NUMBER}%?(?![\w/])"
 _ITEMS = rf"{_ITEM}(?:[,;|\s]{{1,4}}{_ITEM})"
 _GROUP_OF_LINE = regex(
-    rf"(?P<indent>\s{{2,80}})(?P<head>[A-Za-z√|‖][\w()/ .|*-]{{0,60}}?)\s?:\s{{1,8}}(?P<members>{_ITEMS}{{1,39}})\s*",
+    rf"(?P<indent>\s{{2,80}})(?P<head>[A-Za-z√|‖][\w()/ .|*-]{{0,60}}?)(?:\s?:\s{{1,8}}|(?<![\s\d])\s{{2,8}})"
+    rf"(?P<members>{_ITEMS}{{1,39}})\s*",
+    re.IGNORECASE,
+)
+"""An indented line of values under one head: "    update rms: emb 0.4 ln 0.6 head 0.8", "   IoU   car 0.4  bus 0.6"."""
+_MORE_OF_LINE = regex(
+    rf"(?<=[\d%)\]])\s{{2,12}}(?P<head>[A-Za-z]{{2,20}} [A-Za-z ,_/-]{{2,40}}):\s{{1,4}}"
+    rf"(?P<members>{_ITEM}(?:[,;|\s%]{{1,4}}{_ITEM}){{0,9}}[\s%]{{0,8}})$",
     re.IGNORECASE,
     needs=":",
 )
-"""An indented line of values under one head: "    update rms: emb 0.4 ln 0.6 head 0.8"."""
+"""More values behind those of a line, under a head of their own: "val: nll 1.73   second pass: nll 1.70"."""
 _HEADED = regex(rf"(?P<name>[A-Za-z][\w./-]{{0,40}}+)\s?[ =:]\s?(?={NUMBER})", re.IGNORECASE)
 _BRACKETED = regex(
     rf"(?<![\w.])(?P<name>[A-Za-z][\w./@-]{{0,40}}+(?: [A-Za-z][\w./@-]{{0,30}}+){{0,3}})\s{{0,8}}[:=]?\s{{0,8}}"
@@ -1213,6 +1223,12 @@ def _group_written_out(line: str) -> str:
         return f"{headed['indent']}{named}"
     if (found := _named_below(line)) is not None:
         return f"{found['indent']}{found['name']}={found['number']}"
+    if (more := _MORE_OF_LINE.search(line)) and not any(map(names_phase, re.split(r"\W+", more["head"]))):
+        before = {item["name"] for item in _HEADED.finditer(line, 0, more.start())}
+        if not before.isdisjoint(item["name"] for item in _HEADED.finditer(more["members"])):  # not the same number
+            head = "_".join(more["head"].partition(",")[0].split())
+            named = _HEADED.sub(lambda item: f"{head}_{item['name']}=", more["members"])
+            return f"{line[: more.start()]}  {named}"
     return _in_brackets(line, _lists_of_line(line))
 
 

@@ -22,6 +22,7 @@ from mldebug_mcp.logs.line_prefixes import (
     without_prefix,
 )
 from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     UNNAMED,
@@ -96,7 +97,7 @@ _NO_MEASURE = regex(
 """What an evaluation takes, and to be made of."""
 _LABEL = regex(
     r"[\s|:,*=#>-]{0,20}+(?:\[(?P<inside>[A-Za-z][^\[\]:=|,]{1,50})(?:,[^\[\]]{0,60})?\]"
-    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3})(?: \([^()]{1,40}\))? ?[|:](?![|:]))"
+    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,7})(?: \([^()]{1,40}\))? ?[|:](?![|:]))"
     r"[\s:|>-]{1,8}(?=[A-Za-z])(?!nan\b|inf\b|none\b)(?=.{0,1000}[\d%)\]][\s,;|-]{0,20}$)",
     re.IGNORECASE,
     needs=("[", "|", ":"),
@@ -294,6 +295,9 @@ def _label_in(rest: str) -> str:
         return "" if is_named or phase_in(row["words"]) == "train" else row["words"]
     found = _LABEL.match(rest)
     label = "" if found is None else found["inside"] or found["words"]
+    words = label.split()
+    if len(words) > MOST_WORDS:  # a sentence, but for rows of one set that go the way of the other
+        return "eval on train rows" if {"train", "eval"} <= set(map(PHASES.get, words)) else ""
     return "" if phase_in(label) == "train" or is_known(label) or is_telling(label) else label
 
 
