@@ -110,3 +110,34 @@ def test_a_second_pass_in_the_line_of_the_first_is_compared_with_it(tmp_path: Pa
     assert ("evaluated_twice" in facts(seen)) is differs
     stated = [fact.text for fact in seen.sheet.facts if fact.fact == "evaluated_twice"]
     assert all(" % off" in text and float(text.partition(" is ")[2].partition(" %")[0]) < 10 for text in stated)
+
+
+@pytest.mark.parametrize(("low", "high", "mean", "differs"), [(0, 255, 114.1, True), (-1.7, 2.2, 0.02, False)])
+def test_inputs_that_a_note_next_to_the_log_measures_are_compared(
+    tmp_path: Path, low: float, high: float, mean: float, differs: bool
+) -> None:
+    spread = 64.7 if differs else 1.0
+    (tmp_path / "notes.txt").write_text(
+        "conv net, AdamW lr 1e-3, batch 50\n"
+        "train tensor  shape (4000,1,16,16)  min -1.76 max 2.17 mean 0.000 std 1.000\n"
+        f"valid tensor  shape (800,1,16,16)  min {low} max {high} mean {mean} std {spread}\n",
+        encoding="utf-8",
+    )
+    rows = "".join(f"{at},{2 - at / 20:.3f},{2.1 - at / 30:.3f}\n" for at in range(EPOCHS))
+    (tmp_path / "metrics.csv").write_text(f"epoch,train_ce,valid_ce\n{rows}", encoding="utf-8")
+    assert ("inputs_differ" in facts(diagnose_run(tmp_path))) is differs
+
+
+@pytest.mark.parametrize(("reduction", "differs"), [("sum", True), ("mean", False)])
+def test_parts_of_a_loss_that_are_reduced_in_two_ways_are_stated(tmp_path: Path, reduction: str, differs: bool) -> None:
+    (tmp_path / "vae.yaml").write_text(
+        f"objective:\n  recon: mse\n  recon_reduction: mean\n  kl_reduction: {reduction}\n  beta: 1.0\n"
+        "optim: {name: adam, lr: 1.0e-3}\nbatch: 64\nepochs: 20\n",
+        encoding="utf-8",
+    )
+    lines = (f"step {at}: loss {0.4 / at:.4f} mse {0.3 / at:.4f} kl {0.1 / at:.5f}" for at in range(1, 40))
+    (tmp_path / "vae.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    seen = diagnose_run(tmp_path)
+    assert ("parts_reduced_apart" in facts(seen)) is differs
+    if differs:
+        assert "wrong_loss" in [hypothesis.cause for hypothesis in seen.hypotheses[:2]]

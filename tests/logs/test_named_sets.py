@@ -33,3 +33,17 @@ def test_a_set_that_is_named_as_an_evaluation_alone_is_the_evaluation(tmp_path: 
     path.write_text("\n".join(map(json.dumps, lines)) + "\n")
     run = read_run(path)
     assert len(run["loss"]) == len(run["eval_loss"]) == 8
+
+
+def test_a_word_with_each_measure_of_training_and_evaluation_names_a_further_set(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{at},{0.5 - at / 50:.4f},{0.8 + at / 200:.4f},{0.51 - at / 50:.4f},{0.79 + at / 200:.4f},"
+        f"{0.5 + at / 50:.4f},{0.78 - at / 200:.4f}\n"
+        for at in range(20)
+    )
+    for word, is_set in (("later", True), ("best", False)):
+        head = f"epoch,train bce,train auc,valid bce,valid auc,{word} bce,{word} auc\n"
+        (tmp_path / "train.csv").write_text(head + rows)
+        run = read_run(tmp_path / "train.csv")
+        assert (f"eval_{word}/bce" in run and f"eval_{word}/auc" in run) is is_set
+        assert run["eval_loss"].value[0] == 0.51

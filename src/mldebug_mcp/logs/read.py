@@ -552,6 +552,7 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
         run,
         settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
         text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
+        margins=(*(line.text.partition(": ")[2] for line in words[:MAX_TEXT_LINES]), *run.margins),
     ).with_series(added, note)
 
 

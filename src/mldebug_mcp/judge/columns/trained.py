@@ -132,6 +132,21 @@ def weighed_parts(run: Run, total: Series) -> Facts:
         )
 
 
+def parts_reduced_apart(run: Run) -> Facts:
+    """Yield that by the settings one part of a loss is a sum over its elements, and another a mean over them."""
+    reductions: dict[str, str] = {}
+    for name, each in run.settings.items():
+        value = str(each.value).lower()
+        if "reduction" in pieces_of(name.rpartition("/")[2]) and value in ("mean", "sum"):
+            reductions.setdefault(value, f"{each.key}={each.value}")
+    if len(reductions) > 1:
+        yield derived_fact(
+            "parts_reduced_apart",
+            f"{reductions['mean']} and {reductions['sum']}: one part of the loss is a mean over its elements and the "
+            "other a sum. Parts of a likelihood, such as reconstruction and divergence, are summed alike.",
+        )
+
+
 def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
     """Return the columns of some quantities that are logged in the records of the total."""
     found = columns_of(run, *quantities, phase="train")

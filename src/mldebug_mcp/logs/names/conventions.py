@@ -998,6 +998,30 @@ def of_training_inside(columns: Columns) -> str | None:
     return f"{', '.join(names[:3])}: read as of training" if names else None
 
 
+_NO_SET = frozenset({"best", "ema", "swa", "avg", "mean", "smooth", "smoothed", "running", "total", "delta", "gap"})
+"""Words in front of a measure that name no rows."""
+_WORD_AND_MEASURE = regex(r"(?P<word>[^\W\d_]{2,20})(?P<between>[ _/])(?P<measure>\w[\w /.-]{0,40})")
+LEAST_MEASURES_OF_SETS = 2
+"""Measures that training, evaluation and another word have in common. Chosen: one may be a part of a sum."""
+
+
+def sets_by_their_kin(columns: Columns) -> str | None:
+    """A word is a set of evaluation that has each measure which training and evaluation have: `later auc`."""
+    measures: dict[tuple[str, str], set[str]] = {}
+    for found in filter(None, map(_WORD_AND_MEASURE.fullmatch, columns)):
+        measures.setdefault((found["word"], found["between"]), set()).add(found["measure"])
+    of_phases = {phase_in(word): its for (word, _), its in measures.items() if phase_in(word)}
+    shared = set.intersection(*of_phases.values()) if {"train", "eval"} <= of_phases.keys() else set()
+    if len(shared) < LEAST_MEASURES_OF_SETS:
+        return None
+    sets = [key for key, its in measures.items() if not phase_in(key[0]) and its >= shared and key[0] not in _NO_SET]
+    for word, between in sets:
+        for measure in shared:
+            rename(columns, f"{word}{between}{measure}", f"eval_{word}/{measure}")
+    named = ", ".join(word for word, _ in sets)
+    return f"{named}: read as evaluations, as they have the measures of training and evaluation" if sets else None
+
+
 def metrics_of_validation(columns: Columns) -> str | None:
     """fastai: what accompanies `train_loss` and `valid_loss`, as often as they do, is of validation."""
     if not {"train_loss", "valid_loss"} <= columns.keys():
@@ -1085,6 +1109,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     memory,
     *CONVENTIONS_OF_REWARDS,
     pairs,
+    sets_by_their_kin,
     *CONVENTIONS_BEFORE_LOSSES,
     *CONVENTIONS_OF_LOSSES,
     *CONVENTIONS_AFTER_LOSSES,
