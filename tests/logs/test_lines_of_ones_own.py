@@ -673,3 +673,16 @@ def test_numbers_of_a_line_of_settings_are_of_their_own_words(tmp_path: Path) ->
     head = "conv-ctc  utts 1600/200  adam peak lr 6e-4, linear warm-up 100 updates  clip 5.0  batch 16  12 epochs\n"
     run = read(tmp_path, head + records)
     assert (run.setting("warmup_steps"), run.setting("max_steps"), run.setting("num_train_epochs")) == (100, None, 12)
+
+
+def test_two_numbers_whose_sets_stand_behind_them_are_of_these_sets(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"  {at} |{'#' * at:<12}| dice 0.3{at:02} (liver 0.2{at:02} kidney 0.4{at:02})  "
+            f"ce {0.7 - at / 20:.4f}/{0.6 - at / 20:.4f} tr/va  patience 0/8\n"
+            for at in range(12)
+        ),
+    )
+    assert points(run, "loss") == {at: round(0.7 - at / 20, 4) for at in range(12)}
+    assert points(run, "eval_loss") == {at: round(0.6 - at / 20, 4) for at in range(12)}

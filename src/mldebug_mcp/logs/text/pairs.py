@@ -1038,6 +1038,10 @@ _FORMS = (
     _Form("/", r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>",
           rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
           rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})"),
+    # The same behind the numbers: "ce 1.26/1.34 tr/va".
+    _Form("/", r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>",
+          rf"(?<![\w./-])(?P<name>[A-Za-z]\w{{0,30}})\s?[:=]?\s?(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})\s"
+          r"[(\[]?(?P<train>tr(?:n|ain)?)\s?/\s?(?P<eval>va(?:l(?:id)?)?|test|eval|dev)\b[)\]]?"),
     # The same behind the name: "loss (train/val): 1.26 / 1.34".
     _Form("/", r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>",
           rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
