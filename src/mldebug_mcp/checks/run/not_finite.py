@@ -440,7 +440,7 @@ def scale_falls_with_loss(run: Run) -> Evidence | None:
     The scaler halves its scale for any value that is not finite: a loss may be lost by an overflow of the forward pass,
     or by a logarithm of zero. Not this when: the loss is finite in some step of the fall.
     """
-    fall = loss_scale_falls(run)
+    fall = _fall_of_scale(run)
     lost = first_lost(training_losses(run)) if fall and fall.steps and "loss_scale" in run else None
     if fall is None or lost is None or fall.steps is None or lost.step > fall.steps[0]:
         return None
@@ -457,6 +457,17 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     loss is lost as well; a recorder saw values lost before the backward pass, which lower it as well. Without
     the scale as a metric, messages of the scaler that it is down to 1 count.
     """
+    fall = _fall_of_scale(run)
+    before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
+    if fall is not None and fall.steps and before is not None and before.step <= fall.steps[0]:
+        raise CannotTell(
+            f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
+        )
+    return fall
+
+
+def _fall_of_scale(run: Run) -> Evidence | None:
+    """Return where the loss scale falls, for whatever reason."""
     if "loss_scale" not in run:
         return _in_messages(run)
     scale = run["loss_scale"].finite
@@ -476,11 +487,6 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         return None
     top, low = fall
     first, last = float(scale.step[min(top + 1, low)]), float(scale.step[low])
-    before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
-    if before is not None and before.step <= first:
-        raise CannotTell(
-            f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
-        )
     high, end = float(scale.value[top]), float(scale.value[low])
     return Evidence(
         f"loss_scale falls from {figure(high)} at {run.place(scale.step[top])} to {figure(end)} at {figure(last)}",
