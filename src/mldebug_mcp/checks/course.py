@@ -198,7 +198,6 @@ def _frozen_since(value: Floats) -> int | None:
 
 
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
-    """Return what a curve does, and since when it rests."""
     low, high = (quantile(sample(value), share) for share in (0.05, 0.95))
     logarithmic = positive(value) and high > MIN_RANGE_FOR_LOGARITHM * low
     scaled = np.log(value) if logarithmic else value
@@ -481,10 +480,7 @@ def _change(series: Series, records: float, places: NDArray[np.int64], sigmas: f
 
 
 def _back_at(value: Floats, peak: int, before: float, sign: int) -> int | None:
-    """Return the index at which a move is two thirds of the way back from its highest so far, None where it never is.
-
-    It is looked for a part at a time.
-    """
+    """Return the index at which a move is two thirds of the way back from its highest so far, else None."""
     highest, start, size = -math.inf, peak, FIRST_PART
     while start < len(value):
         away = sign * (value[start : start + size] - before)

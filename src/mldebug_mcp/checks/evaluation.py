@@ -510,10 +510,7 @@ def _is_quality(run: Run, name: str) -> bool:
 
 
 def _is_of_inputs(run: Run, name: str) -> bool:
-    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them.
-
-    So is one of no known quantity that is another number at all records of training: no update moves it.
-    """
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
     of_model, trained = _OF_INPUTS.sub("", name), name.removeprefix("eval_")
     value = _only_value(run[name])
     if value is None:
@@ -524,7 +521,6 @@ def _is_of_inputs(run: Run, name: str) -> bool:
 
 
 def _only_value(series: Series) -> float | None:
-    """Return the one finite value of a metric; None where it has none or several."""
     values = series.finite.value
     return float(values[0]) if len(values) and values.min() == values.max() else None
 

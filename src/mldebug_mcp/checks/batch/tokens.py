@@ -406,7 +406,6 @@ def _mean_length(tokenizer: Tokenizer) -> float:
 
 
 def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
-    """Yield the ids between special tokens."""
     stretch: list[int] = []
     start = int(row.side.ids.offsets[row.index]) + row.first
     for token in row.side.ids.flat[start : start + min(TOKENS_COMPARED, len(row.edges) - 1)].tolist():

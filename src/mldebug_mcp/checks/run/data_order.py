@@ -75,10 +75,7 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
 
 
 def _pattern(values: Floats) -> tuple[int, float, float] | None:
-    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down.
-
-    It is the length in records, the autocorrelation there, and how far the pattern goes up and down.
-    """
+    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down."""
     rest = _without_trend(np.log(values) if positive(values) else values)
     spread = mad(rest)
     if spread == 0:

@@ -256,7 +256,6 @@ def policy_stands_still(run: Run) -> Evidence | None:
 
 
 def _moves(run: Run) -> str | None:
-    """Return what shows that the policy moves, or None."""
     for name in SHOWN_BY:
         series = averaged(run, finite_of(run, name))
         if len(series) >= STILL_RECORDS and (change := trend(series)):

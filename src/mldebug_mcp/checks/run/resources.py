@@ -653,10 +653,7 @@ def memory_grows(run: Run) -> Evidence | None:
 
 
 def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
-    """Return a growth that is too large and too even to be anything else, however few records show it.
-
-    Of policies few say nothing, as they fill a buffer in memory up to its capacity.
-    """
+    """Return a growth that is too large and too even to be anything else, however few records show it."""
     growth = growth_of(series)
     if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
@@ -760,7 +757,6 @@ def _is_gradient_norm(metric: str) -> bool:
 
 
 def _is_result(metric: str) -> bool:
-    """Say whether a metric is a loss or the norm of a gradient."""
     role = role_of(metric)
     return _is_gradient_norm(metric) or (role is not None and role.quantity is Quantity.LOSS)
 
@@ -848,10 +844,7 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
 
 
 def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    """Return the rank whose losses end far above those of all others, with which they began.
-
-    Of a log that begins in mid-run it is not known how they began.
-    """
+    """Return the rank whose losses end far above those of all others, with which they began."""
     losses = {rank: series.finite for rank, series in ranks.items()}
     if not _is_result(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None

@@ -105,7 +105,6 @@ def _sets(lines: Sequence[str]) -> Iterator[_Set]:
 
 @lru_cache(maxsize=1024)
 def _stretches(line: str) -> tuple[str, ...]:
-    """Return the parts of a line that name one set each: it parts in front of the word for another."""
     parts = []
     for column in _SEPARATOR.split(line):
         starts, last = [0], ""
@@ -342,7 +341,6 @@ def _label(line: str) -> str:
 
 
 def _set_of(line: str) -> str:
-    """Return the words that name a set of rows."""
     return " ".join(sorted({word.lower() for word in _WORD.findall(line) if word.lower() in PHASES}))
 
 

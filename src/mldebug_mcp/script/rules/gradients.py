@@ -250,10 +250,7 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
 
 
 def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
-    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
-
-    What is detached as it is was meant to be shown, or balances another part. So it is not judged.
-    """
+    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it."""
     factors = operands(term, ast.Mult)
     cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
     if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
@@ -621,7 +618,6 @@ class Gradients:
         return trained and self._roles.calls_model(call.node) and not FROZEN_MODEL.search(call.name)
 
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
-        """Return what the loops of a function go through that set a name."""
         definition = self._roles.definitions.get(last_part(function), self._roles.script.tree)
         return [node.iter for node in walk(definition, ast.For, ast.comprehension) if name in names_in(node.target)]
 
@@ -662,7 +658,6 @@ class Gradients:
         return bool(unknown) or any(last_part(name)[:1].isupper() for name in calls_in(helper))
 
     def _is_constant(self, name: str) -> bool:
-        """Say whether a name of the file stands for constants alone."""
         made = self._roles.assignments_by_name.get(("", name), [])
         return bool(made) and all(constant_of(part.value) is not None for part in made)
 

@@ -191,10 +191,7 @@ def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
-    """Return what fills labels with a row one place early: from its second item on, or to its end where inputs are not.
-
-    The inputs are filled with all of the row, or with all but its last item.
-    """
+    """Return what fills labels with a row one place early: from its second item on, or to its end."""
     filled: dict[str, list[tuple[ast.Assign, str, str, str]]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -224,7 +221,6 @@ def _gives_labels(roles: Roles) -> bool:
 
 
 def _no_call(roles: Roles, function: ast.FunctionDef) -> Call:
-    """Return the end of a function that calls nothing."""
     inside = [made for made in roles.script.assignments if last_part(made.function) == function.name]
     name, order = (inside[-1].function, inside[-1].order) if inside else (function.name, 0)
     return Call("", ast.Call(ast.Name(""), [], []), function.lineno, order, (), name, (), ())
@@ -310,10 +306,7 @@ def _is_masked(roles: Roles, call: Call) -> bool:
 
 
 def _padded_targets(roles: Roles, call: Call) -> str:
-    """Return the call that pads targets; empty where inputs alone are padded.
-
-    Targets are padded where they are cut from the padded inputs, or where two or more things are padded.
-    """
+    """Return the call that pads targets; empty where inputs alone are padded."""
     pads = [pad for pad in roles.script.calls if PADS.search(pad.name) and "mask" not in ast.unparse(pad.node)]
     pads = [
         pad for pad in pads if not pad.name.endswith(("full", "full_like")) or "pad" in ast.unparse(pad.node).lower()
@@ -546,7 +539,6 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
 
 
 def _is_mask_token(value: ast.expr) -> bool:
-    """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
     names = last_names(value)
     return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
 
@@ -809,10 +801,7 @@ def _mixed(roles: Roles) -> _Names:
 
 
 def _integrated(roles: Roles) -> _Scheduler | None:
-    """Return that samples are made by steps `x = x + model(x, t) * dt`, which take the output for a velocity.
-
-    Only where the path of training is a straight one, whose velocity is the difference of its ends.
-    """
+    """Return that samples are made by steps `x = x + model(x, t) * dt`, which take the output for a velocity."""
     for made in roles.script.assignments:
         value = made.value
         added = value if made.adds else None

@@ -101,7 +101,6 @@ def same_rows_read(roles: Roles) -> Iterator[Fault]:
 
 
 def _reads_rows_of(loader: Object, other: Object) -> bool:
-    """Say whether two loaders read the same rows, or one of them all rows and the other a part of them."""
     if not all(isinstance(dataset_of(part), Object) for part in (loader, other)):
         return False  # parts of a list are not kept apart
     own, others = wrapped(dataset_of(loader)), wrapped(dataset_of(other))
@@ -195,7 +194,6 @@ def evaluates_training_data(roles: Roles) -> Iterator[Fault]:
 
 
 def _loops_of(roles: Roles, function: str) -> set[str]:
-    """Return what the loops of a function go through."""
     lines = {line for call in roles.script.calls if call.function == function for line in call.loops}
     return {roles.script.loops[line] for line in lines if line in roles.script.loops}
 
@@ -678,7 +676,6 @@ def _goes_through(text: str, names: Sequence[str]) -> bool:
 
 
 def _arguments_of_iter(call: Call) -> list[ast.expr]:
-    """Return what `iter` is given in `next(iter(loader))`."""
     return [arg for inner in walk(call.node, ast.Call) if dotted(inner.func) == "iter" for arg in inner.args]
 
 
@@ -731,7 +728,6 @@ def _trains_as_argument(roles: Roles, name: str) -> bool:
 
 
 def _arguments(definition: ast.FunctionDef, call: Call) -> dict[str, ast.expr]:
-    """Return the arguments of a call by the parameters of what it calls, defaults among them."""
     parameters = parameters_of(definition)
     optional = [*definition.args.args, *definition.args.kwonlyargs]
     values = [*definition.args.defaults, *(value or ast.Constant(None) for value in definition.args.kw_defaults)]
@@ -740,10 +736,7 @@ def _arguments(definition: ast.FunctionDef, call: Call) -> dict[str, ast.expr]:
 
 
 def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, arguments: dict[str, ast.expr]) -> bool:
-    """Say whether a step hangs on a parameter that a call gives as None, False, or another text than that of training.
-
-    A parameter whose value is not known may switch it off as well.
-    """
+    """Say whether a step hangs on a parameter that a call gives as None, False, or another text."""
     skipped = [
         node.test
         for node in walk(definition, ast.If)

@@ -135,10 +135,7 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
 
 
 def _ready_made(roles: Roles, given: ast.expr) -> str:
-    """Return the model of a library of classifiers whose raw outputs a value is; empty for another value.
-
-    It may have got another last layer, which alone is a linear one.
-    """
+    """Return the model of a library of classifiers whose raw outputs a value is; empty for another value."""
     if re.search("log_?softmax", roles.source, re.IGNORECASE):
         return ""
     models = {model for event in roles.trace.of("forward") if event.node is given for model in event.objects}
@@ -189,7 +186,6 @@ def outermost_call(node: ast.expr) -> str:
 
 
 def _ends_in(module: ast.ClassDef) -> str:
-    """Return which activation the forward of a model ends in."""
     forward = method_of(module, *FORWARD)
     if forward is None:
         return ""
@@ -221,7 +217,6 @@ def _module_end(node: ast.expr) -> str:
 
 
 def _sequential_end(roles: Roles) -> str:
-    """Return the activation at the end of a model that is one `nn.Sequential`."""
     models = list(roles.sequentials.values())
     return _module_end(models[-1]) if len(models) == 1 else ""
 
@@ -412,7 +407,6 @@ def _has_rows(roles: Roles, call: Call) -> bool:
 
 
 def _is_last(roles: Roles, call: Call) -> bool:
-    """Say whether a layer is the last of a `Sequential`."""
     return any(
         isinstance(node, ast.Call) and dotted(node.func).endswith("Sequential") and node.args[-1:] == [call.node]
         for node in ast.walk(roles.script.tree)
@@ -635,7 +629,6 @@ def _shape_of_part(node: ast.Subscript | ast.Attribute) -> str:
 
 
 def _shape_after(method: str, node: ast.Call) -> str:
-    """Return the shape of a matrix of n rows after a method that says it."""
     keywords = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
     places = [constant_of(arg) for arg in node.args]
     axis = keywords.get("dim", places[0] if places else None)
@@ -743,7 +736,6 @@ def _loader_around(roles: Roles, call: Call) -> Call | None:
 
 
 def _one_row(roles: Roles, loader: Call) -> bool:
-    """Say whether the batches of a loader of PyTorch have one row."""
     if "torch_geometric" in roles.source or {"batch_sampler", "collate_fn"} & set(loader.keywords):
         return False
     given = loader.argument("batch_size", 1)
@@ -793,7 +785,6 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
 
 
 def _weighs_rows(node: ast.expr) -> bool:
-    """Say whether a factor has a value for each row, by its name."""
     names = last_names(node)
     reduced = any(last_part(name) in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")

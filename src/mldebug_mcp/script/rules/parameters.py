@@ -150,10 +150,7 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
 
 
 def _asked_for_at(attach: Event, make: Event) -> int:
-    """Return the line of a layer, or of the call of the model's own method that makes it.
-
-    The model cannot know when it is given to an optimizer, unless its own methods make that.
-    """
+    """Return the line of a layer, or of the call of the model's own method that makes it."""
     owners = {owner.definition.name for owner in attach.objects if owner.definition is not None}
     inside = attach.function.partition(".")[0]
     is_own = inside in owners and inside != make.function.partition(".")[0] and bool(attach.through)
@@ -412,7 +409,6 @@ def _set_to(value: ast.expr, tests: Sequence[tuple[ast.expr, bool]], name: str, 
 
 
 def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
-    """Return whether a test of a name holds for a parameter of the head, or of the rest."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = _is_true(node.operand, name, is_head=is_head)
         return None if inner is None else not inner
@@ -679,7 +675,6 @@ def _may_share(model: Object, other: Object) -> bool:
 
 
 def _is_made_in_file(model: Object) -> bool:
-    """Say whether a model is made in the file, so that another one is another for certain."""
     return bool(model.made_by) or (model.parent is not None and _is_made_in_file(model.parent))
 
 

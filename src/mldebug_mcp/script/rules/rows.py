@@ -253,10 +253,7 @@ def _train_and_evaluate(parts: list[str]) -> bool:
 
 
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
-    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given.
-
-    Only statements that always run count: where a test decides, the statistics of training may be given.
-    """
+    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given."""
     begins = method_of(dataset, "__init__")
     if begins is None or method_of(dataset, "__getitem__") is None:
         return None
@@ -313,7 +310,6 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
 
 
 def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
-    """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
     if not (is_operation(node, ast.Div) and isinstance(node.left, ast.BinOp)):
         return False
     if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:

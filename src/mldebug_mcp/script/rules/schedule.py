@@ -151,7 +151,6 @@ def _first_change(roles: Roles, made: Assignment) -> int:
 
 
 def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
-    """Return the value of an argument of a schedule, by its name or as the second; of a list its first."""
     call = made.value
     if not isinstance(call, ast.Call):
         return None
@@ -310,7 +309,6 @@ def _counted(schedule: Object, what: Literal["epochs", "steps", ""]) -> Facts | 
 
 
 def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "pass", ""]:
-    """Return whether a schedule moves on with each step of its optimizer, or once for all those of a pass."""
     moved = [part for value in schedule.given[:1] for part in objects_in(value)]
     steps = [step for step in roles.trace.of("step") if step.entry == event.entry and step.loops]
     steps = [step for step in steps if not moved or not step.objects.isdisjoint(moved)]
@@ -336,7 +334,6 @@ def _shared(loops: Sequence[int], others: Sequence[int]) -> int:
 
 
 def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
-    """Return the calls that move a schedule on; none for what is not made as one."""
     if not isinstance(made.value, ast.Call) or made.place is not None:
         return []
     if made.target not in roles.schedules and "sched" not in made.target.lower():

@@ -137,10 +137,7 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_training(roles: Roles, step: Call) -> bool:
-    """Say whether a step is to train: a model or loss is called, no function that is given may compute gradients.
-
-    A loop over optimizers steps each of them once.
-    """
+    """Say whether a step is to train: a model or loss is called, no function that is given may compute gradients."""
     if any("optim" in roles.script.loops.get(line, "") for line in step.loops[-1:]):
         return False
     given = [call for call in roles.unit(step) if call.name == call.method and call.method not in roles.definitions]
@@ -428,10 +425,7 @@ def _flushes(roles: Roles, test: ast.AST) -> bool:
 
 
 def _restarts(roles: Roles, every: str, run: Run) -> bool:
-    """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left.
-
-    A loop that is left early may stop at the last full window.
-    """
+    """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left."""
     names = names_in(ast.parse(every, mode="eval"))
     loops = roles.loops_at(run.loops[-1:])
     if any(isinstance(node, ast.Break) for loop in loops for node in ast.walk(loop)):
@@ -480,7 +474,6 @@ def _gone_through(roles: Roles, event: Event, line: int) -> Iterator[ast.expr]:
 
 
 def _is_given_divided(roles: Roles, event: Event) -> bool:
-    """Say whether a call that leads to an event is given a quotient."""
     callers = [roles.call_of(node) for node in event.through if isinstance(node, ast.Call)]
     given = [roles.source_of(arg, call) for call in callers if call is not None for arg in call.node.args]
     return any(
@@ -612,7 +605,6 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 
 def _optimizer_of(step: Event) -> Object | None:
-    """Return the optimizer that makes a step, where it is known with all its models."""
     steppers = step.objects if step.action == "step" and len(step.objects) == 1 else ()
     return next((each for each in steppers if each.kind == "optimizer" and each.holds and each.holds_all), None)
 

@@ -70,10 +70,7 @@ def counter_passes_by(roles: Roles) -> Iterator[Fault]:
 
 
 def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
-    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each.
-
-    One of another function or class has the name alone in common.
-    """
+    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each."""
     made = roles.script.made(counter)
     own = counter.startswith("self.")
     owners = {assignment.function.rpartition(".")[0] if own else assignment.function for assignment in made}
@@ -107,7 +104,6 @@ def _exclude(remainder: _Remainder, other: _Remainder) -> bool:
 
 
 def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
-    """Yield the remainders that all hold where a test does."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         for part in test.values:
             yield from _remainders(roles, part)

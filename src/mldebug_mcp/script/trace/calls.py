@@ -289,7 +289,6 @@ class Methods(LibraryCalls):
 
 
 def _lacks(mapping: Items, key: Value) -> bool:
-    """Say whether a mapping has no value under a key, as all of its keys are known."""
     known = not mapping.pattern and None not in mapping.keys and len(mapping.keys) == len(mapping.values)
     return known and isinstance(key, Constant) and key.value not in mapping.keys
 

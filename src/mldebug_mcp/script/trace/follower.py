@@ -199,7 +199,6 @@ class Expressions(Calls):
         return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
     def _turned(self, node: ast.UnaryOp) -> Value:
-        """Return what `-x`, `+x` or `~x` is."""
         operand = self.value(node.operand)
         turned = isinstance(node.op, ast.USub)
         if isinstance(operand, Constant):
@@ -298,7 +297,6 @@ class Expressions(Calls):
         return f"{CHOSEN_BY}{', '.join(chosen)}" if chosen else ""
 
     def _subscripted(self, node: ast.Subscript, value: Value, key: Value) -> Value:
-        """Return what a subscript takes of a value."""
         plain = constant_in(key)
         if isinstance(value, Choice):
             return either(*(self._subscripted(node, choice, key) for choice in value.values))
@@ -466,7 +464,6 @@ class Expressions(Calls):
         return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
 
     def _is_instance(self, value: Value, kinds: Value) -> bool | None:
-        """Return whether a value is of a class, or of any of several, None where that is not known."""
         if isinstance(kinds, Items):
             answers = {self._is_instance(value, kind) for kind in kinds.values}
             return True if True in answers else None if None in answers else False
@@ -556,10 +553,7 @@ class Statements(Expressions):
         return False
 
     def _register(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        """Follow what decorators of this file do with a definition, such as to list it under a name.
-
-        The name keeps what is defined, as a decorator that wraps it calls it.
-        """
+        """Follow what decorators of this file do with a definition, such as to list it under a name."""
         for decorator in reversed(node.decorator_list):
             called = self.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
             if isinstance(called, Function):
@@ -636,7 +630,6 @@ class Statements(Expressions):
         self.body(node.orelse)
 
     def _rounds(self, through: Value) -> Sequence[Value]:
-        """Return what a loop goes through, one value a round."""
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
         return [self.element(through)] * LOOP_ROUNDS

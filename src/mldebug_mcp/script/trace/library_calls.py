@@ -197,12 +197,10 @@ def _shape_of_result(last: str, args: Sequence[Value], keywords: Mapping[str, Va
 
 
 def _is_listed(value: Value) -> TypeGuard[Items]:
-    """Say whether the values of a list are known one by one."""
     return isinstance(value, Items) and not value.pattern and not value.keys
 
 
 def _texts_of(value: Value) -> list[str]:
-    """Return the texts that a list, or the keys of a mapping, are; none where any of them is not known."""
     if not isinstance(value, Items) or (value.pattern and not value.keys):
         return []
     texts = [key for key in value.keys or [plain_of(part) for part in value.values] if isinstance(key, str) and key]
@@ -378,13 +376,11 @@ class LibraryCalls(Batches):
         return None
 
     def _note_write(self, given: Sequence[Value], node: ast.Call) -> None:
-        """Note that a function writes into what it is given."""
         found = [parameters_in(value) for value in given]
         models = {model for part in found if part is not None for model in part.models}
         self.event("write", models.union(*map(objects_in, given)), node)
 
     def _computed(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
-        """Return what a function computes of tensors."""
         if last == "triplet_margin_loss" and len(args) > 2:
             self.with_role("positive", args[1], node)
             self.with_role("negative", args[2], node)
