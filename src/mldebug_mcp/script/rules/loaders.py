@@ -33,8 +33,8 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace import Event, Trace
-from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
-from mldebug_mcp.script.trace.library_calls import wrapped
+from mldebug_mcp.script.trace.follower import rows_of as dataset_of
+from mldebug_mcp.script.trace.follower import wrapped
 from mldebug_mcp.script.values import Constant, Items, Object, Tensor, Value, facts_of
 
 CHOOSES_ROWS = re.compile(r"hold|held|valid|test|eval|split|fold|part|last", re.IGNORECASE)

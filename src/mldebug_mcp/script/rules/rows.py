@@ -27,8 +27,8 @@ from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loaders import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read, use_of
 from mldebug_mcp.script.trace import Trace
-from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
-from mldebug_mcp.script.trace.library_calls import wrapped
+from mldebug_mcp.script.trace.follower import rows_of as dataset_of
+from mldebug_mcp.script.trace.follower import wrapped
 from mldebug_mcp.script.values import Constant, Object, Value, facts_of, objects_in
 
 IS_TARGET = re.compile(r"^(?:y|ys|targets?|labels?)$")
