@@ -14,7 +14,7 @@ from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.judge.statements import Statement, calls, values
+from mldebug_mcp.judge.statements import FORMS, Statement
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import MAX_TEXT, KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
@@ -573,14 +573,10 @@ def _is_found(words: str) -> bool:
     return any(len(words_held) >= MIN_SHARE_OF_WORDS * len(asked) for words_held in shared_words)
 
 
-_FORMS = (*calls.FORMS, *values.FORMS)
-"""The first that fits, and that can be read, counts: forms of fewer messages stand above those of more."""
-
-
 def _statement_of(failure: Failure) -> Statement | None:
     """Return what the message of a failure says itself; None where it is of no form that is known."""
     text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    for form in _FORMS:
+    for form in FORMS:
         found = form.pattern.search(text)
         if found is None or form.context.search(text) is None:
             continue
