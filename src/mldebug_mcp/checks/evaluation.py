@@ -747,13 +747,7 @@ _NO_TERM = regex(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_no
 
 @dataclass(frozen=True, slots=True)
 class SetsIn:
-    """A term that is zero up to some step, and not from there on.
-
-    Args:
-        name: What it is called.
-        last_zero: The last step at which it is zero.
-        step: The first at which it is not.
-    """
+    """A term that is zero up to the step `last_zero`, and not from `step` on."""
 
     name: str
     last_zero: float

@@ -520,14 +520,7 @@ def _number(value: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Top:
-    """The best evaluation of the log.
-
-    Args:
-        value: The metric there.
-        step: Where that is.
-        noise: Standard deviation of one value; None is not known.
-        is_saved: Whether a checkpoint of it is there.
-    """
+    """The best evaluation: the metric, where that is, the noise of one value, and whether it has a checkpoint."""
 
     value: float | None
     step: float | None
@@ -763,14 +756,7 @@ def _epochs_at(run: Run, steps: Floats) -> Floats | None:
 
 @dataclass(frozen=True, slots=True)
 class _When:
-    """When a checkpoint was saved.
-
-    Args:
-        step: By the count of whoever saved it.
-        epoch: By the count of the log.
-        note: How that is known, where its name does not say it.
-        per_epoch: Steps in an epoch, None where that is not known.
-    """
+    """When a checkpoint was saved, by its own count of steps or the log's of epochs, and how that is known."""
 
     step: float | None
     epoch: float | None

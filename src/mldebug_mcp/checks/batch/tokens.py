@@ -364,15 +364,7 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
 
 
 class _Comparison(NamedTuple):
-    """What becomes of tokens whose text is tokenized again.
-
-    Args:
-        tokens: How many there are.
-        kept: How many come back.
-        repeated: Of as many, how many come back from the text of the first attempt.
-        unreadable: Characters of their text that no bytes make.
-        length: Characters of their text, without spaces.
-    """
+    """Tokens that are tokenized again: how many come back, once and twice, what no bytes make, and their length."""
 
     tokens: int
     kept: int

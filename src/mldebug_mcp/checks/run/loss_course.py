@@ -214,9 +214,9 @@ def _refuse_planned(run: Run, onset: float) -> None:
 def _throughout(run: Run, loss: Series) -> Evidence | None:
     left_out = len(loss) // 20
     values, since = loss.value[left_out:], float(loss.step[left_out])
-    moved, level = drift(values), abs(median(sample(values)))
+    (change, error), level = drift(values), abs(median(sample(values)))
     start, end = start_level(values), end_level(values)
-    rises = moved.change > CLEAR_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
+    rises = change > CLEAR_SIGMAS * error and change > LOSS_RISING_LEAST * level and end > start
     alike, stretches = (
         (MIN_TREND_CORRELATION, blocks(values, LOSS_TREND_STRETCHES).level)
         if len(loss) >= MIN_RECORDS_FOR_STRETCHES
@@ -226,9 +226,9 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
         return None
     return Evidence(
         f"loss rises from about {figure(start)} around {run.place(since)} to about {figure(end)} at the end, its trend "
-        f"by {figure(moved.change)} ± {figure(moved.error)} from there on",
+        f"by {figure(change)} ± {figure(error)} from there on",
         steps=(since,),
-        values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
+        values={"start": start, "end": end, "rise": change, "error": error},
     )
 
 

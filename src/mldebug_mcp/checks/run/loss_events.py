@@ -134,14 +134,7 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
 
 @dataclass(frozen=True, slots=True)
 class _Farthest:
-    """The record of a curve that is farthest above the median of the six around it, but for the first three and last.
-
-    Args:
-        at: Its index.
-        level: The median of the six around it.
-        times: Its distance in multiples of the largest one elsewhere.
-        sigmas: Its distance in standard deviations of the distances of all records.
-    """
+    """A record, the median of the six around it, its distance in multiples of the largest elsewhere, and in sigmas."""
 
     at: int
     level: float

@@ -291,7 +291,7 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
         return None
     level, start, end = blocks(value, 10).level, start_level(value), end_level(value)
     lowest, highest = float(level.min()), float(level.max())
-    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
+    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value)[0] <= 0
     if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
         swing = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
         ends = f"goes from about {figure(start)} at first to about {figure(end)}"

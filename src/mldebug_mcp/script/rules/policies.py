@@ -507,13 +507,7 @@ def _actor_steps(roles: Roles, loss: Assignment, value: ast.Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Repeats:
-    """How a script lays out several completions for each prompt.
-
-    Args:
-        counts: What it repeats by, as text and as the last parts of names.
-        together: Whether the completions of a prompt stand next to each other.
-        in_turn: Whether all prompts stand there once, then all of them again.
-    """
+    """What several completions for each prompt are repeated by, and whether they stand together or in turn."""
 
     counts: frozenset[str]
     together: bool
