@@ -503,7 +503,9 @@ def all_zero(series: Series) -> bool:
 def _is_quality(run: Run, name: str) -> bool:
     role = run[name].role
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
-        return _stands_beside(run, name)
+        if "eval_loss" not in run or f"eval_{name.lower()}" in run:
+            return False
+        return np.array_equal(run[name].step, run["eval_loss"].step)
     if _BY_NAME.match(name) is None or "loss" in name or _CLOCKS.search(name) or _OF_DATA.search(name):
         return False
     return not _is_of_inputs(run, name)
@@ -523,13 +525,6 @@ def _is_of_inputs(run: Run, name: str) -> bool:
 def _only_value(series: Series) -> float | None:
     values = series.finite.value
     return float(values[0]) if len(values) and values.min() == values.max() else None
-
-
-def _stands_beside(run: Run, name: str) -> bool:
-    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
-    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
-        return False
-    return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
 _MIXED = regex(

@@ -376,25 +376,6 @@ def nothing_trained(run: Run) -> Facts:
     """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
     if run.kind in POLICIES:
         return
-    yield from _labels_run_out(run)
-    loss, norm = training_loss(run), logged(run, "grad_norm")
-    if loss is None or norm is None:
-        return
-    ends = [zeros_at_end(series.value) for series in (loss, norm)]
-    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
-        return
-    step = max(loss.step[-ends[0]], norm.step[-ends[1]])
-    yield derived_fact(
-        "nothing_trained",
-        f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
-        "not before. Nothing is trained there, as where no label is counted: what is learnt well has a small gradient.",
-        {"records": min(ends)},
-        at=step,
-    )
-
-
-def _labels_run_out(run: Run) -> Facts:
-    """Yield since when hardly any token counts in the loss, and in many records none."""
     for counts in columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)[:1]:
         usual = quantile(counts.value, 1 - WITHOUT_ANY)
         left = true_at_end(counts.value <= HARDLY_ANY * usual)
@@ -409,6 +390,20 @@ def _labels_run_out(run: Run) -> Facts:
             {"records": left, "most": late.max(), "before": usual},
             at=counts.step[-left],
         )
+    loss, norm = training_loss(run), logged(run, "grad_norm")
+    if loss is None or norm is None:
+        return
+    ends = [zeros_at_end(series.value) for series in (loss, norm)]
+    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
+        return
+    step = max(loss.step[-ends[0]], norm.step[-ends[1]])
+    yield derived_fact(
+        "nothing_trained",
+        f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
+        "not before. Nothing is trained there, as where no label is counted: what is learnt well has a small gradient.",
+        {"records": min(ends)},
+        at=step,
+    )
 
 
 # A bound on the gradient that every step hits, and by far.

@@ -54,7 +54,12 @@ def settings_contradict(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.calls:
         given = _Given(roles, call)
         if re.search(r"(?:Arguments|Config)$", call.name):
-            yield from _contradictions(given)
+            if given.value("fp16") is True and given.value("bf16") is True:
+                says = "fp16 and bf16 are both on, and exclude each other"
+                yield fault("two_precisions", given.line("bf16"), "certain", says)
+            yield from _warmup(given)
+            yield from _best_model(given)
+            yield from _groups_and_pairs(given)
         yield from _far_outside(roles, given)
         yield from _direction(roles, given)
         yield from _ceilings(roles, given)
@@ -133,15 +138,6 @@ def _is_of_network(roles: Roles, call: Call) -> bool:
     points = listed or not re.search(r"param|group", text)
     clipped = call.method == "SGD" and bool(roles.script.named("clip_grad_norm_", "clip_grad_value_"))
     return not points and not clipped and not OTHER_SCALE.search(roles.source)
-
-
-def _contradictions(given: _Given) -> Iterator[Fault]:
-    if given.value("fp16") is True and given.value("bf16") is True:
-        says = "fp16 and bf16 are both on, and exclude each other"
-        yield fault("two_precisions", given.line("bf16"), "certain", says)
-    yield from _warmup(given)
-    yield from _best_model(given)
-    yield from _groups_and_pairs(given)
 
 
 def _warmup(given: _Given) -> Iterator[Fault]:
@@ -351,7 +347,20 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
     for module, step in _modules(roles):
         by_hand = "automatic_optimization" in ast.unparse(module) or "manual_backward" in ast.unparse(module)
         if not by_hand:
-            yield from _of_step(roles, module, step)
+            returned = [node for node in walk(step, ast.Return) if node.value is not None]
+            yields = any(isinstance(node, ast.Raise | ast.Yield) for node in ast.walk(step))
+            if not returned and not yields and len(step.body) > 1:
+                says = f"training_step of {module.name} returns no loss: Lightning makes no step"
+                yield fault("no_backward", step.lineno, "certain", says, fix="return the loss")
+            for node in returned:
+                value = _of_key(node.value)
+                source = _last_value(step, value) if isinstance(value, ast.Name) else value
+                method = called_name(source)
+                if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and method in CUT:
+                    says = f"the loss that training_step returns is cut off from the model by {method}()"
+                    yield fault("loss_cut_off", node.lineno, "certain", says)
+                if is_operation(source, ast.Div):
+                    yield from _divided(roles, source)
 
 
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
@@ -360,23 +369,6 @@ def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
         step = method_of(module, STEP)
         if step is not None and "LightningModule" in map(last_name, module.bases):
             yield module, step
-
-
-def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Iterator[Fault]:
-    returned = [node for node in walk(step, ast.Return) if node.value is not None]
-    yields = any(isinstance(node, ast.Raise | ast.Yield) for node in ast.walk(step))
-    if not returned and not yields and len(step.body) > 1:
-        says = f"training_step of {module.name} returns no loss: Lightning makes no step"
-        yield fault("no_backward", step.lineno, "certain", says, fix="return the loss")
-    for node in returned:
-        value = _of_key(node.value)
-        source = _last_value(step, value) if isinstance(value, ast.Name) else value
-        method = called_name(source)
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and method in CUT:
-            says = f"the loss that training_step returns is cut off from the model by {method}()"
-            yield fault("loss_cut_off", node.lineno, "certain", says)
-        if is_operation(source, ast.Div):
-            yield from _divided(roles, source)
 
 
 def _divided(roles: Roles, loss: ast.BinOp) -> Iterator[Fault]:
