@@ -21,7 +21,7 @@ WORD_LIST = "src/mldebug_mcp/knowledge/search_index.py"
 """Lists of words that questions hold: they are data, and no sentences."""
 PATTERNS = {
     "src/mldebug_mcp/checks/run/end_of_run.py": 1,
-    "src/mldebug_mcp/judge/statements/calls.py": 1,
+    "src/mldebug_mcp/judge/statements.py": 1,
     "src/mldebug_mcp/knowledge/errors.py": 1,
     "src/mldebug_mcp/report/diagnosis_html.py": 1,
     WORD_LIST: 2,

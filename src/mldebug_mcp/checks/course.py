@@ -161,7 +161,8 @@ def course_of(series: Series) -> Course | None:
     low, high = int(np.argmin(value)), int(np.argmax(value))
     lost = ~np.isfinite(series.value)
     first_lost = float(series.step[int(np.argmax(lost))]) if lost.any() else None
-    frozen = _frozen_since(value)
+    same = true_at_end(value == value[-1])
+    frozen = len(value) - same if same >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
     moves, rests = ((), None) if len(value) <= 2 or low == high else _moves(value, step)
     if frozen is not None and moves and moves[-1].until > step[frozen]:
         moves = (*moves[:-1], replace(moves[-1], until=float(step[frozen])))
@@ -191,14 +192,7 @@ def _noise(value: Floats) -> float:
     return noise_on_slope(value) if len(value) <= COURSE_STRETCHES else noise(value)
 
 
-def _frozen_since(value: Floats) -> int | None:
-    """Return the index since which a curve is exactly the same, None where it is not for long."""
-    same = true_at_end(value == value[-1])
-    return len(value) - same if same >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
-
-
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
-    """Return what a curve does, and since when it rests."""
     low, high = (quantile(sample(value), share) for share in (0.05, 0.95))
     logarithmic = positive(value) and high > MIN_RANGE_FOR_LOGARITHM * low
     scaled = np.log(value) if logarithmic else value
@@ -220,17 +214,12 @@ def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]
         start, stop = int(first[until]), _end(first, until, len(value))
         start = start if jump is None or jump >= stop else max(start, jump)
         stop = stop if after is None or after <= start else min(stop, after)
-        at = _typical(scaled, start, stop)
+        part = scaled[start:stop]
+        at = start + int(np.argmin(np.abs(part - np.sort(part)[(len(part) - 1) // 2])))
         moves.append(Move(float(value[at]), float(step[at]), up, None if jump is None else float(step[jump])))
     if rest is None or rest < turns[-2]:
         return tuple(moves), None
     return tuple(moves), moves[-1].until if until == rest else float(step[first[rest]])
-
-
-def _typical(value: Floats, first: int, last: int) -> int:
-    """Return the index of the value of a stretch that lies in the middle of all, the first one of several alike."""
-    part = value[first:last]
-    return first + int(np.argmin(np.abs(part - np.sort(part)[(len(part) - 1) // 2])))
 
 
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
@@ -434,7 +423,8 @@ def _one_way(series: Series, sign: int) -> list[Change]:
     at, value = _extremes(series.value, sign)
     logarithmic = positive(value) and float(value.max()) > MIN_RATIO_FOR_LOGARITHM * median(sample(value))
     scaled = np.log(value) if logarithmic else value
-    level = _levels_before(scaled)
+    padded = np.concatenate([np.repeat(scaled[:1], BASELINE_RECORDS), scaled[:-1]])
+    level = row_medians(np.lib.stride_tricks.sliding_window_view(padded, BASELINE_RECORDS))
     away = sign * (scaled - level)
     usual, spread = _usual(away)
     least = max(LEAST_SHARE * _span(scaled), LEAST_OF_LEVEL * (1.0 if logarithmic else abs(median(value))), 1e-12)
@@ -481,10 +471,7 @@ def _change(series: Series, records: float, places: NDArray[np.int64], sigmas: f
 
 
 def _back_at(value: Floats, peak: int, before: float, sign: int) -> int | None:
-    """Return the index at which a move is two thirds of the way back from its highest so far, None where it never is.
-
-    It is looked for a part at a time.
-    """
+    """Return the index at which a move is two thirds of the way back from its highest so far, else None."""
     highest, start, size = -math.inf, peak, FIRST_PART
     while start < len(value):
         away = sign * (value[start : start + size] - before)
@@ -528,12 +515,6 @@ def _extremes(value: Floats, sign: int) -> tuple[NDArray[np.int64], Floats]:
     rows = value[:whole].reshape(-1, stride)
     at = np.arange(0, whole, stride) + (rows.argmax(axis=1) if sign > 0 else rows.argmin(axis=1))
     return at, value[at]
-
-
-def _levels_before(value: Floats) -> Floats:
-    """Return the median of the records before each one, shape (n,); before the first stands the first."""
-    padded = np.concatenate([np.repeat(value[:1], BASELINE_RECORDS), value[:-1]])
-    return row_medians(np.lib.stride_tricks.sliding_window_view(padded, BASELINE_RECORDS))
 
 
 def _usual(away: Floats) -> tuple[Floats, Floats]:
@@ -701,11 +682,6 @@ def _numbers(logged: Floats) -> Iterator[tuple[str, float]]:
     yield from (("least", least), ("most", most), ("least / first", least / start), ("most / first", most / start))
     yield "place of its least", float(np.argmin(value)) / len(value)
     yield "place of its most", float(np.argmax(value)) / len(value)
-    yield from _level_numbers(value, start, least)
-    yield from _move_numbers(sample(value, MAX_CURVE_VALUES), start)
-
-
-def _level_numbers(value: Floats, start: float, least: float) -> Iterator[tuple[str, float]]:
     count = len(value)
     width = max(1, count // EDGE_WIDTH_DIVISOR)
     early, quarter, middle, last = (median(value[at : at + width]) for at in (0, count // 4, count // 2, count - width))
@@ -718,6 +694,7 @@ def _level_numbers(value: Floats, start: float, least: float) -> Iterator[tuple[
     yield "last above least / least", (last - least) / (abs(least) + RATIO_EPSILON)
     yield "late change / first", (last - middle) / start
     yield "fall / early", (early - last) / (abs(early) + RATIO_EPSILON)
+    yield from _move_numbers(sample(value, MAX_CURVE_VALUES), start)
 
 
 def _move_numbers(value: Floats, start: float) -> Iterator[tuple[str, float]]:

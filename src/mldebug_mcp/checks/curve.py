@@ -269,52 +269,26 @@ def at_common_steps(series: Series, other: Series) -> tuple[Floats, Floats, Floa
     return steps, series.value[here], other.value[there]
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """How far a curve moves from its first point to its last.
-
-    Args:
-        change: End minus start of the straight line through it.
-        error: Standard error of the change, from the noise between neighbours.
-    """
-
-    change: float
-    error: float
-
-
-def drift(values: Floats) -> Drift:
-    """Fit a straight line by least squares and return how far it moves.
+def drift(values: Floats) -> tuple[float, float]:
+    """Fit a straight line by least squares and return how far it moves, with the standard error of that.
 
     The error of the change over n evenly spaced points with noise s is s * sqrt(12 / n).
     """
     count = len(values)
     if count < 3:
-        return Drift(0.0, math.inf)
+        return 0.0, math.inf
     middle = (count - 1) / 2
     position = np.arange(-middle, count - middle)
     # From the first value on: else rounding, which differs by processor, moves a curve that keeps one value.
     slope = float(position @ (values - values[0])) / (count * (count**2 - 1) / 12)
-    return Drift(slope * (count - 1), noise(values) * math.sqrt(12 / count))
+    return slope * (count - 1), noise(values) * math.sqrt(12 / count)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A level that a curve keeps for a while.
-
-    Args:
-        value: Median over the stretch.
-        at: Index of the stretch's first point.
-    """
-
-    value: float
-    at: int
-
-
-def highest_level(values: Floats) -> Level:
-    """Return the highest median of a twentieth: what a curve reaches and keeps, however high a single point jumps."""
+def highest_level(values: Floats) -> tuple[float, int]:
+    """Return the highest median of a twentieth, and where it begins: a curve keeps it, however high a point jumps."""
     cut = blocks(values, 20)
     best = int(np.argmax(cut.level))
-    return Level(float(cut.level[best]), int(cut.first[best]))
+    return float(cut.level[best]), int(cut.first[best])
 
 
 def monotone(levels: Floats) -> float:

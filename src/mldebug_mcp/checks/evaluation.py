@@ -503,17 +503,16 @@ def all_zero(series: Series) -> bool:
 def _is_quality(run: Run, name: str) -> bool:
     role = run[name].role
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
-        return _stands_beside(run, name)
+        if "eval_loss" not in run or f"eval_{name.lower()}" in run:
+            return False
+        return np.array_equal(run[name].step, run["eval_loss"].step)
     if _BY_NAME.match(name) is None or "loss" in name or _CLOCKS.search(name) or _OF_DATA.search(name):
         return False
     return not _is_of_inputs(run, name)
 
 
 def _is_of_inputs(run: Run, name: str) -> bool:
-    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them.
-
-    So is one of no known quantity that is another number at all records of training: no update moves it.
-    """
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
     of_model, trained = _OF_INPUTS.sub("", name), name.removeprefix("eval_")
     value = _only_value(run[name])
     if value is None:
@@ -524,16 +523,8 @@ def _is_of_inputs(run: Run, name: str) -> bool:
 
 
 def _only_value(series: Series) -> float | None:
-    """Return the one finite value of a metric; None where it has none or several."""
     values = series.finite.value
     return float(values[0]) if len(values) and values.min() == values.max() else None
-
-
-def _stands_beside(run: Run, name: str) -> bool:
-    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
-    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
-        return False
-    return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
 _MIXED = regex(
@@ -751,13 +742,7 @@ _NO_TERM = regex(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_no
 
 @dataclass(frozen=True, slots=True)
 class SetsIn:
-    """A term that is zero up to some step, and not from there on.
-
-    Args:
-        name: What it is called.
-        last_zero: The last step at which it is zero.
-        step: The first at which it is not.
-    """
+    """A term that is zero up to the step `last_zero`, and not from `step` on."""
 
     name: str
     last_zero: float

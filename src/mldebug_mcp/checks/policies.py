@@ -85,13 +85,12 @@ def kept_rise(run: Run) -> tuple[float, float] | None:
     if rewards is None:
         return None
     value = rewards.value
-    start, end, best, clear = start_level(value), end_level(value), highest_level(value), _clear_rise(value)
-    lost = best.value - end
-    if end - start <= clear or lost > MAX_RISE_SHARE_LOST * (best.value - start):
+    start, end, (best, at), clear = start_level(value), end_level(value), highest_level(value), _clear_rise(value)
+    if end - start <= clear or best - end > MAX_RISE_SHARE_LOST * (best - start):
         return None
-    if lost > max(clear, MIN_RISE_SHARE_SUNK * (best.value - start)) and len(value) - best.at >= LEAST_OF_A_RISE:
-        since = drift(value[best.at :])
-        if since.change < -MIN_REWARD_RISE_ERRORS * since.error:
+    if best - end > max(clear, MIN_RISE_SHARE_SUNK * (best - start)) and len(value) - at >= LEAST_OF_A_RISE:
+        change, error = drift(value[at:])
+        if change < -MIN_REWARD_RISE_ERRORS * error:
             return None
     return start, end
 
@@ -104,7 +103,7 @@ def best_of_rise(run: Run) -> tuple[float, float] | None:
     rewards = _rewards_of_policy(run)
     if rewards is None:
         return None
-    start, best = start_level(rewards.value), highest_level(rewards.value).value
+    start, (best, _) = start_level(rewards.value), highest_level(rewards.value)
     return (start, best) if best - start > max(abs(start), _clear_rise(rewards.value)) else None
 
 
@@ -185,9 +184,9 @@ def trend(series: Series) -> float:
     """Return how far a metric moves over the log, 0 where that is not clearly a change."""
     if len(series) < LEAST_FOR_LEVEL:
         return 0.0
-    moved = drift(series.value)
-    least = max(MIN_LEVEL_CHANGE_SHARE * abs(start_level(series.value)), MIN_CHANGE_STANDARD_ERRORS * moved.error)
-    return moved.change if abs(moved.change) > least else 0.0
+    change, error = drift(series.value)
+    least = max(MIN_LEVEL_CHANGE_SHARE * abs(start_level(series.value)), MIN_CHANGE_STANDARD_ERRORS * error)
+    return change if abs(change) > least else 0.0
 
 
 def most_earned(rewards: Series) -> float | None:
@@ -213,8 +212,8 @@ def seems_to_learn(run: Run) -> bool:
     rewards = rewards_of(run)
     if rewards is None or len(rewards) < LEAST_FOR_LEVEL:
         return False
-    moved = drift(averaged(run, rewards).value)
-    return moved.change > 2 * moved.error
+    change, error = drift(averaged(run, rewards).value)
+    return change > 2 * error
 
 
 # What questions of policies share: which runs have one at all, and its reward and entropy by whatever name.
@@ -278,10 +277,7 @@ def is_solved(run: Run) -> bool:
 
 
 def _earns_all_first(rewards: Series, chance: Series) -> bool:
-    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
-
-    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
-    """
+    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone."""
     most = most_earned(rewards)
     if most is None:
         return False
@@ -410,14 +406,14 @@ class Standing:
 
 def standing(value: Floats, spread: float) -> Standing:
     """Measure a stretch of rewards; `spread` is that within groups, 0 where there are none."""
-    level, moved = median(sample(value)), drift(value)
+    level, (change, error) = median(sample(value)), drift(value)
     move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
     cut = blocks(value, 10)
     around = float(np.ptp(cut.level))
-    still = abs(moved.change) <= move and around <= 1.5 * move + 4 * cut.wobble
-    doubtful = abs(moved.change) + 2 * moved.error > move
-    hidden = still and doubtful and abs(moved.change) <= 2 * moved.error
-    return Standing(level, moved.change, move, around, still and not doubtful, hidden)
+    still = abs(change) <= move and around <= 1.5 * move + 4 * cut.wobble
+    doubtful = abs(change) + 2 * error > move
+    hidden = still and doubtful and abs(change) <= 2 * error
+    return Standing(level, change, move, around, still and not doubtful, hidden)
 
 
 def swings(value: Floats) -> bool:

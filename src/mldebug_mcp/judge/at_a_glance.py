@@ -42,7 +42,6 @@ def _glance(**fields: object) -> Glance:
 
 
 def _sentence(text: str) -> str:
-    """Return a text as a sentence."""
     return f"{capitalised(text).rstrip('.')}." if text else ""
 
 

@@ -172,7 +172,6 @@ class BatchCounts:
 
 
 def _histogram(lengths: Ints, counts: Ints) -> dict[str, int]:
-    """Return rows by powers of two of their length."""
     found: Counter[str] = Counter()
     for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
         low = 1 << (length.bit_length() - 1) if length else 0
@@ -210,7 +209,6 @@ def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
 
 
 def _boxes_view(batch: Batch, boxes: Boxes, place: int) -> RowView:
-    """Return the boxes of an image, in words and for drawing."""
     mine = np.flatnonzero(boxes.rows == place)[:MAX_BOXES]
     has_classes = len(boxes.classes) == len(boxes.values)
     names = [boxes.names.get(int(boxes.classes[box]), str(boxes.classes[box])) if has_classes else "" for box in mine]
@@ -838,7 +836,6 @@ def _pairs_by(column: int, *found: Ints) -> Ints:
 
 
 def _first_of_same(numbers: Ints, keys: Hashes) -> Ints:
-    """Return pairs of a row and the first row with the same key."""
     if not len(keys):
         return np.empty((0, 2), np.int64)
     order = np.argsort(keys, kind="stable")
@@ -850,7 +847,6 @@ def _first_of_same(numbers: Ints, keys: Hashes) -> Ints:
 
 
 def _pairs_of_same(numbers: Ints, keys: Hashes, there: Ints, keys_there: Hashes) -> Ints:
-    """Return pairs of a row here and each row there that has its key."""
     here, found = _first_with_key(keys, keys_there)
     return np.stack([numbers[here], there[found]], axis=1)
 

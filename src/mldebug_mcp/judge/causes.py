@@ -237,10 +237,7 @@ def _no_decay(run: Run) -> str | None:
 
 
 def _outgrows_decay(run: Run) -> str | None:
-    """Say that the loss grows far beyond its beginning, where decay only shrinks weights: below 2 it never flips them.
-
-    A model whose weights shrink to nothing has the loss of a constant answer, which an untrained model has too.
-    """
+    """Say that the loss grows far beyond its beginning, where decay only shrinks weights."""
     decay, rate = run.facts.optimizer.weight_decay, run.facts.schedule.peak
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
     if (
@@ -591,10 +588,7 @@ def of_this_kind(run: Run, fix: str) -> str:
 
 
 def _for_this_run(run: Run, sentence: str, others: Sequence[tuple[re.Pattern[str], Callable[[Run], bool]]]) -> str:
-    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are.
-
-    What the sentence begins with, such as "In RL", holds for all of it.
-    """
+    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are."""
     measures = sentence.split("; ")
     kept = [measure for measure in measures if all(fits(run) or not words.search(measure) for words, fits in others)]
     if not kept or (sentence.startswith(_SCOPES) and measures[0] not in kept):
@@ -666,7 +660,6 @@ def _reason_in_place(run: Run, text: str) -> str | None:
 
 
 def _has_value(there: object, wanted: str) -> bool:
-    """Say whether a setting has the value that a fix names."""
     try:
         return math.isclose(float(str(there)), float(wanted))
     except ValueError:

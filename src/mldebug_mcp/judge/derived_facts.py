@@ -200,14 +200,12 @@ def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> 
 
 
 def _moved(value: Floats, starts: NDArray[np.int64], head: int, side: int) -> Floats:
-    """Return by how much the median of the records from each start on is above the level around, shape (starts,)."""
     around = [median(np.concatenate([value[at - side : at], value[at + head : at + head + side]])) for at in starts]
     first = [median(value[at : at + head]) for at in starts]
     return np.asarray(np.array(first) - np.array(around), dtype=np.float64)
 
 
 def _gradient(run: Run, steps: Floats) -> Jump | None:
-    """Return how the gradient norm moves at the same steps."""
     if "grad_norm" not in run or len(run["grad_norm"].finite) < MIN_PER_PASS * MIN_PASSES or len(steps) < 2:
         return None
     norm = run["grad_norm"].finite
@@ -329,15 +327,6 @@ Split = tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[floa
 
 
 def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> DerivedFact | None:
-    """State what the groups without a gradient took; nothing of too few records, or of a share that is usual.
-
-    Args:
-        run: The run.
-        share: The share of rollouts without a gradient by record, named after the metric that shows it.
-        split: The bounds of the shares of groups that are all right and all wrong, and the rewards of a wrong and of a
-            right answer; None is not known.
-        is_least: Whether the share is the least that it can be: only records of whole batches without spread count.
-    """
     if len(share) < MIN_RECORDS:
         return None
     right, wrong, ends = split

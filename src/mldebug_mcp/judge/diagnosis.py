@@ -340,7 +340,6 @@ def _checkpoint_to_keep(run: Run) -> CheckpointChoice | None:
 
 
 def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:
-    """Return what the siblings of the run changed and why, where they changed anything."""
     of_siblings = evidence_from_siblings(run)
     if not of_siblings:
         return []
@@ -466,7 +465,6 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
 
 
 def _present_finding(findings: Sequence[Finding], symptom: str) -> Finding | None:
-    """Return the finding of a symptom that is present, None where it is absent or unknown."""
     present = (finding for finding in findings if finding.state is State.PRESENT)
     return next((finding for finding in present if finding.symptom == symptom), None)
 
@@ -601,10 +599,7 @@ def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEv
 
 
 def _evidence_from_no_result(run: Run) -> list[CauseEvidence]:
-    """Return what it says that no loss, score or reward is among what was logged.
-
-    It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
-    """
+    """Return what it says that no loss, score or reward is among what was logged."""
     if not names_nothing(run):
         return []
     reason = "no loss, score or reward was found"
@@ -635,7 +630,6 @@ def prepare() -> None:
 
 
 def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEvidence]:
-    """Return what a comparison with a good run says about the causes."""
     if comparison is None or not (comparison.partings or comparison.alike):
         return []
     results = [parting for parting in comparison.partings if parting.metric != "learning_rate"]
@@ -844,7 +838,6 @@ def _at_a_glance(
 
 
 def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:
-    """Say of each cause that was checked how probable it was and is."""
     was = {hypothesis.cause: hypothesis.probability for hypothesis in before}
     return [
         f"{hypothesis.cause}: {percent(was[hypothesis.cause])} before the checks, "

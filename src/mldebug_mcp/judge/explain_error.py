@@ -14,7 +14,7 @@ from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.judge.statements import Statement, calls, values
+from mldebug_mcp.judge.statements import FORMS, Statement
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import MAX_TEXT, KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
@@ -486,11 +486,7 @@ def _notes(
 
 
 def _matches(first: _Judged) -> list[ErrorMatch]:
-    """Return the entries that fit, the first of them with what the message says itself.
-
-    An entry of one message keeps its own words, behind those of the message. One of a kind of messages says less than
-    the message, whose words take the place of its own.
-    """
+    """Return the entries that fit, the first of them with what the message says itself."""
     rows, stated = list(first.known[:MAX_MATCHES]), _statement_of(first.failure)
     if stated is None or not rows or rows[0].role is not Role.ERROR:
         return [_match(row) for row in rows]
@@ -542,7 +538,6 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
 
 
 def _memory_printed(head: str) -> ErrorExplanation | None:
-    """Return what to do with a text that prints memory numbers and no error; None where it prints none."""
     from mldebug_mcp.memory.snapshot import printed_numbers
 
     devices = printed_numbers(head)
@@ -578,14 +573,10 @@ def _is_found(words: str) -> bool:
     return any(len(words_held) >= MIN_SHARE_OF_WORDS * len(asked) for words_held in shared_words)
 
 
-_FORMS = (*calls.FORMS, *values.FORMS)
-"""The first that fits, and that can be read, counts: forms of fewer messages stand above those of more."""
-
-
 def _statement_of(failure: Failure) -> Statement | None:
     """Return what the message of a failure says itself; None where it is of no form that is known."""
     text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    for form in _FORMS:
+    for form in FORMS:
         found = form.pattern.search(text)
         if found is None or form.context.search(text) is None:
             continue

@@ -202,7 +202,6 @@ def _categories(view: History) -> list[CategoryBytes]:
 
 
 def _stated(device: DeviceMemory) -> list[CategoryBytes]:
-    """Return the categories that a timeline tells."""
     everything = sum(device.stated.values())
     return [
         CategoryBytes(
@@ -532,7 +531,6 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
 
 
 def _sum(amounts: Iterable[int | None]) -> int:
-    """Return the sum of what is known; 0 where nothing is."""
     return sum(amount for amount in amounts if amount is not None)
 
 

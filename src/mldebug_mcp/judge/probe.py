@@ -425,7 +425,6 @@ def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypoth
 def _with_more_time(
     raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
 ) -> Call | None:
-    """Return the same call with more time, if time was all that was missing."""
     limit = min(LONGER_TIME_LIMIT_RATIO * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
@@ -541,10 +540,7 @@ ROW_OF_MEMORISED_IS_RIGHT = 0.5
 
 
 def _resisting(measured: Measured, *, memorised: bool) -> list[ResistingRow]:
-    """Return the rows whose labels are not right at the end, and why where that is known.
-
-    Of a batch that is memorised as a whole these are the rows whose labels contradict others or are mostly wrong.
-    """
+    """Return the rows whose labels are not right at the end, and why where that is known."""
     if measured.outcome is None or measured.reference is None:
         return []
     contradicting = set(measured.reference.contradicting_rows)

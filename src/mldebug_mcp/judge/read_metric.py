@@ -276,7 +276,6 @@ class _Kinds:
 
 
 def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
-    """Return the logs that are read of a path, each with the run that it is of."""
     require(path)
     if not is_folder(path):
         return [(path, read_log_file(path, run)[0])]
@@ -291,7 +290,6 @@ def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
 
 
 def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
-    """Take the lines of a log of a run."""
     file = LogFile.open(path)
     reader = reader_of(file)
     by_line = {"text": _uses_in_text, "jsonl": _uses_in_objects}.get(reader.NAME)

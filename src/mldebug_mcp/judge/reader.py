@@ -174,7 +174,6 @@ def _withheld(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _cause_ids() -> re.Pattern[str]:
-    """Return the pattern of the ids of all causes, the longest first."""
     return re.compile(rf"\b({'|'.join(sorted(catalogue().causes, key=len, reverse=True))})\b")
 
 
@@ -595,7 +594,6 @@ def _script_lines(roles: Roles) -> list[str]:
 
 
 def _causes() -> list[str]:
-    """Return the causes that a line of a script can be."""
     return sorted(catalogue().causes.keys() - NOT_OF_SCRIPTS)
 
 
@@ -688,7 +686,6 @@ def _script_finding(file: str, fault: NamedFault) -> ScriptFinding:
 
 
 def _sentence(text: str) -> str:
-    """Return a sentence without its full stop, on one line: no line of an answer is a reader's alone."""
     return shorten(text, MAX_SENTENCE_CHARACTERS).rstrip(".")
 
 

@@ -134,7 +134,6 @@ def _ids(recording: Recording, steps: Sequence[int]) -> list[RowId]:
 
 
 def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
-    """Draw the rows of a step again, as the sampler drew them."""
     plan, first = settled.plan, settled.first_step
     number = step - first + 1
     if number < 1:
@@ -405,7 +404,6 @@ def rows_at(
 
 
 def _with_numbers(fed: Fed, data: Data) -> Fed:
-    """Return what was recorded as keys of tokens with the numbers of those rows in the data."""
     keys = {row for row in (*fed.rows, *fed.around) if isinstance(row, str)}
     if not keys:
         return fed
@@ -557,7 +555,6 @@ def _tokens(side: Sequences, index: int) -> Ints:
 
 
 def _commonest(rows: list[Ints]) -> Floats:
-    """Return the share of each row's commonest token."""
     return np.array([np.unique(row, return_counts=True)[1].max() / len(row) if len(row) else 0.0 for row in rows])
 
 

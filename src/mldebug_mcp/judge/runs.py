@@ -433,7 +433,6 @@ def _row(run: Run, place: RunFolder) -> RunRow:
 
 
 def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str) -> str:
-    """Return which metric to draw: the result, unless the strongest finding for a fault rests on others alone."""
     strongest = next((finding for name in leader.symptoms[:1] for finding in present if finding.symptom == name), None)
     if leader.cause in NO_FAULTS or strongest is None:
         return metric
@@ -459,7 +458,6 @@ def _curve(series: Series) -> tuple[tuple[float, float], ...]:
 
 
 def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
-    """Return the rows with the settings in which the runs differ."""
     varied = [name for name, _ in levels_of([answer.settings for answer in answers])][:MOST_SETTINGS]
     return [
         answer.row.model_copy(

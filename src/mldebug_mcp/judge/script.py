@@ -135,7 +135,6 @@ def _not_judged(scripts: Sequence[Roles]) -> str:
 
 
 def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
-    """Return the scripts that train, by hand or by a trainer; all of them where none does."""
     return [roles for roles in scripts if roles.trains_by_hand or roles.trains_elsewhere] or list(scripts)
 
 
@@ -249,10 +248,7 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
 
 
 def _next_call(findings: Sequence[ScriptFinding]) -> Call | None:
-    """Return the call that tells more of the surest finding; without one, what checks what no script shows.
-
-    None where that finding is of no cause of the catalogue: its own fix is all that is known.
-    """
+    """Return the call that tells more of the surest finding; without one, what checks what no script shows."""
     first = min(findings, key=lambda finding: SUREST_FIRST.index(finding.certainty), default=None)
     if first is None:
         query = {"query": "sanity checks before training"}

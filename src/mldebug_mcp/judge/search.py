@@ -303,7 +303,6 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
 
 
 def _nearest(name: str, ids: Collection[str]) -> list[str]:
-    """Return the ids that are spelled nearly so, then those that mean what the name says, the best of each kind."""
     known = catalogue()
     entries = [id_ for id_ in ids if id_ not in known.quotes and id_ not in known.sources]
     near = nearest(name, entries, alike=MIN_ID_SIMILARITY)
@@ -403,7 +402,6 @@ def _cause(cause: Cause) -> Explanation:
 
 
 def _outcomes(cause: Cause) -> str:
-    """Return all outcomes of a cause by how often it shows them."""
     by_word = {word: [effect.symptom for effect in cause.effects if effect.frequency is word] for word in Frequency}
     shown = "; ".join(f"{word} {', '.join(ids)}" for word, ids in by_word.items() if ids)
     return f"\n\n**Outcomes:** {shown}." if shown else ""

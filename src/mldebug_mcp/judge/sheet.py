@@ -269,7 +269,6 @@ def _not_finite_events(run: Run, names: Iterable[str]) -> list[EventFact]:
 
 
 def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Finding]) -> list[EventFact]:
-    """Return the events with the findings that begin there, and an event for each beginning without one."""
     near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
     found: list[EventFact] = list(facts)
     for finding in present:
@@ -626,13 +625,11 @@ def _place(series: Series, fact: QuantityFact, last: float) -> tuple[int, float]
 
 
 def _moved(curve: CurveFact) -> float:
-    """Return how far a curve moved against its level."""
     level = max(abs(curve.early), abs(curve.last))
     return abs(curve.last - curve.early) / level if level > 0 and np.isfinite(level) else 0.0
 
 
 def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> QuantityFact:
-    """Return the line of one quantity, in training and in evaluation."""
     first = next(iter(courses))
     role = run[first].role
     result = role is not None and role.is_whole and (role.quantity.is_result or role.quantity in _OF_UPDATES)
@@ -702,7 +699,6 @@ def _stops(run: Run, series: Series) -> str:
 
 
 def _differs(logged: str, name: str) -> bool:
-    """Say whether the name of a metric tells more than the one that it was logged with."""
     bare = {text.lower().replace("train/", "").replace("eval/", "eval_").replace("-", "_") for text in (logged, name)}
     return len(bare) > 1
 
@@ -730,10 +726,7 @@ def _numbers(course: Course) -> str:
 
 
 def _gap(run: Run, name: str) -> str:
-    """Return evaluation less training, where both are logged: at first, where least and at the end.
-
-    The training value is that of the last record, or the median of the records since the evaluation before.
-    """
+    """Return evaluation less training, where both are logged: at first, where least and at the end."""
     role = run[name].role
     if f"eval_{name}" not in run or role is None or not (role.quantity.is_result or role.quantity in LOSSES):
         return ""

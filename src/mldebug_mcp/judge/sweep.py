@@ -205,10 +205,7 @@ def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
 
 
 def _long_enough(answers: Sequence[Answered]) -> list[Answered]:
-    """Return the runs that made enough steps of the longest run, or were fed enough of its rows.
-
-    Runs of equal epochs make fewer steps where their batch is larger.
-    """
+    """Return the runs that made enough steps of the longest run, or were fed enough of its rows."""
     steps = [float(answer.row.step or 0) for answer in answers]
     batches = [effective_batch(Settings.of(answer.settings)) for answer in answers]
     counted_in_steps = all(answer.row.step_name == "step" for answer in answers)
@@ -327,7 +324,6 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
 
 
 def _chance_of_as_many(found: int, marked: int, drawn: int, total: int) -> float:
-    """Return how often at least so many of those drawn are marked, by chance."""
     ways = sum(
         math.comb(marked, number) * math.comb(total - marked, drawn - number) for number in range(found, drawn + 1)
     )

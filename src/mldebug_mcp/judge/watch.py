@@ -142,7 +142,6 @@ class Watch:
         return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
 
     def _unrepeated_news(self, news: News) -> list[News]:
-        """Return news unless they were the last."""
         if news.text == self._last:
             return []
         self._last = news.text

@@ -172,10 +172,7 @@ def role_alone(several: Sequence[Facts]) -> Facts:
 
 
 def _carried_by(node: ast.BinOp, left: Facts, right: Facts) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
-    """Return the role, that of the halves, and the line, of what an operation makes of two values.
-
-    A product with something else still is of the same rows. What is taken off a value without a role may be anything.
-    """
+    """Return the role, that of the halves, and the line, of what an operation makes of two values."""
     same = (left.role, left.halves) == (right.role, right.halves)
     turned = any(isinstance(side, ast.UnaryOp) for side in (node.left, node.right))
     scales = isinstance(node.op, ast.Mult | ast.Div) or (
@@ -269,7 +266,6 @@ def _listed(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
 
 
 def _of_pairs(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
-    """Return the facts of scores of all pairs; None for others."""
     if isinstance(node.op, ast.MatMult):
         pairs = re.search(r"\.mT$|transpose\((?:-1, -2|-2, -1|2, 3|3, 2|1, 2|2, 1)\)$", ast.unparse(node.right))
         return Facts("scores", line=node.lineno) if pairs else without_role(_joined(left, right))

@@ -64,7 +64,6 @@ def schema_mismatch(batch: Batch) -> Evidence | None:
 
 
 def _lacking(batch: Batch) -> list[str]:
-    """Return what the purpose needs and the batch lacks."""
     names = {side.name for side in batch.sides}
     columns = ", ".join(batch.columns[:8])
     if batch.purpose == "dpo" and not {"chosen", "rejected"} <= names:
@@ -614,10 +613,7 @@ MIN_KINDS_OF_TARGET = 20
 
 
 def _rescaled_targets(batch: Batch) -> list[str]:
-    """Return the one place of each input that is the target but for shift and scale, as a scaler leaves it.
-
-    Not where an input has several such places: a ramp does, and holds no target.
-    """
+    """Return the one place of each input that is the target but for shift and scale, as a scaler leaves it."""
     inputs, targets = _inputs_and_targets(batch)
     found = []
     for target, values in targets.items():

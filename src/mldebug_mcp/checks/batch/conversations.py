@@ -348,10 +348,7 @@ def _labelled_outside_completion(side: Sequences) -> Bools:
 
 
 def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
-    """Return the pairs in which most of what both sides begin with is trained on, from its first or second token.
-
-    What is masked first and then trained on is a prompt, and completions that begin alike.
-    """
+    """Return the pairs in which most of what both sides begin with is trained on, from its first or second token."""
     rows = []
     for pair in pairs(chosen, rejected):
         if chosen.labels is None or pair.shared < 2 or pair.same:
@@ -536,7 +533,6 @@ def _empty_in_tokens(batch: Batch) -> Evidence | None:
 
 
 def _is_trained(row: RowRoles) -> bool:
-    """Return whether the end of an empty block is trained on."""
     place = next(found.end() - 1 for found in EMPTY_THINKING.finditer(row.text))
     trained = row.side.trained
     return trained is not None and bool(trained[int(row.side.ids.offsets[row.index]) + row.token_at(place)])

@@ -272,7 +272,6 @@ def length_outlier(batch: Batch) -> Evidence | None:
 
 
 def _far_longer(side: LengthCounts) -> Ints:
-    """Return the numbers of the rows far longer than the rest of their side."""
     lengths, counts = arrays_of(side.counts)
     if counts.sum() < MIN_ROWS_FOR_TYPICAL_LENGTH:
         return NO_ROWS
@@ -319,10 +318,7 @@ UNREADABLE_BYTES = "\N{REPLACEMENT CHARACTER}"
 
 
 def _text(batch: Batch, row: RowRoles) -> str:
-    """Return the text of a row without bytes that make no character, as where a row was cut.
-
-    The tokens are read together where one alone is a part of a character.
-    """
+    """Return the text of a row without bytes that make no character, as where a row was cut."""
     if UNREADABLE_BYTES not in row.text or batch.tokenizer is None:
         return row.text
     return batch.tokenizer.text(content(row.side, row.index).tolist()).replace(UNREADABLE_BYTES, "")
@@ -421,7 +417,6 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
 
 
 def _rows_with_equal_sides(batch: Batch, names: tuple[str, ...]) -> Ints:
-    """Return the rows in which a negative is the same as the side of one of these names."""
     others = [side for side in batch.sides if side.name in names]
     negatives = [side for side in batch.sides if side.name.startswith(_NEGATIVE)]
     found = [pair.number for other in others for two in negatives for pair in pairs(other, two) if pair.same]

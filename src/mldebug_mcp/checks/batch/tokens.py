@@ -364,15 +364,7 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
 
 
 class _Comparison(NamedTuple):
-    """What becomes of tokens whose text is tokenized again.
-
-    Args:
-        tokens: How many there are.
-        kept: How many come back.
-        repeated: Of as many, how many come back from the text of the first attempt.
-        unreadable: Characters of their text that no bytes make.
-        length: Characters of their text, without spaces.
-    """
+    """Tokens that are tokenized again: how many come back, once and twice, what no bytes make, and their length."""
 
     tokens: int
     kept: int
@@ -406,7 +398,6 @@ def _mean_length(tokenizer: Tokenizer) -> float:
 
 
 def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
-    """Yield the ids between special tokens."""
     stretch: list[int] = []
     start = int(row.side.ids.offsets[row.index]) + row.first
     for token in row.side.ids.flat[start : start + min(TOKENS_COMPARED, len(row.edges) - 1)].tolist():

@@ -228,10 +228,7 @@ def _ends_in_pieces(device: DeviceMemory) -> bool:
 
 
 def _never_used(device: DeviceMemory) -> int:
-    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history.
-
-    Between two steps much is free in pieces that the next step fills again.
-    """
+    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history."""
     if device.history is None:
         return device.reserved
     later = device.history.replay.allocated[device.history.events // 2 :]

@@ -75,16 +75,14 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
 
 
 def _pattern(values: Floats) -> tuple[int, float, float] | None:
-    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down.
-
-    It is the length in records, the autocorrelation there, and how far the pattern goes up and down.
-    """
+    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down."""
     rest = _without_trend(np.log(values) if positive(values) else values)
     spread = mad(rest)
     if spread == 0:
         return None
     rest = np.clip(rest, -MAX_RESIDUAL_SIGMAS * spread, MAX_RESIDUAL_SIGMAS * spread)
-    correlation = _autocorrelation(rest)
+    full = _products(rest - rest.mean())[: len(rest) // MIN_REPEATED_PERIODS + 2]
+    correlation = np.asarray(full / full[0] * len(rest) / (len(rest) - np.arange(len(full))))
     lag = _period(correlation, len(rest))
     if lag is None or _is_staircase(values, rest, lag):
         return None
@@ -121,12 +119,6 @@ def _products(values: Floats) -> Floats:
         return np.correlate(values, values, "full")[len(values) - 1 :]
     size = 1 << (2 * len(values) - 1).bit_length()
     return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(values, size)) ** 2, size)[: len(values)])
-
-
-def _autocorrelation(values: Floats) -> Floats:
-    """Return the autocorrelation at lags 0 to n / `MIN_REPEATED_PERIODS`."""
-    full = _products(values - values.mean())[: len(values) // MIN_REPEATED_PERIODS + 2]
-    return np.asarray(full / full[0] * len(values) / (len(values) - np.arange(len(full))))
 
 
 def _period(correlation: Floats, count: int) -> int | None:

@@ -274,7 +274,6 @@ def _later(run: Run) -> Compared:
 
 
 def _at_best(both: Compared) -> bool:
-    """Say whether the last evaluations are as good as the best one."""
     return bool(both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min())
 
 
@@ -694,10 +693,7 @@ def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
 
 
 def _falls_beside_loss(run: Run) -> Evidence | None:
-    """Return what is seen of scores of evaluation that most fall for good while the training loss falls on.
-
-    So it is judged where neither a loss of evaluation nor the same score of training is logged, as in recommenders.
-    """
+    """Return what is seen of scores of evaluation that most fall for good while the training loss falls on."""
     shares = [series for series in evaluation_scores(run) if series.role and series.role.quantity not in ERROR_RATES]
     logged = {series.name: series.finite for series in (*ranking_metrics(run), *shares)}
     scores = [series for series in logged.values() if len(series) >= LEAST_TO_FALL]
@@ -729,7 +725,6 @@ def _lost_since_best(value: Floats) -> list[tuple[int, float]]:
 
 
 def _best_and_lost(value: Floats) -> tuple[int, float, float]:
-    """Return where a score was best, how good it was there, and what it has lost since."""
     smooth = median_of_three(value)
     best = int(np.argmax(smooth[1:-1])) + 1
     return best, float(smooth[best]), float(smooth[best]) - median(value[-3:])

@@ -265,11 +265,7 @@ OF_FEW_ROWS = 0.03
 
 
 def _learnt(run: Run) -> tuple[float, str]:
-    """Return what training has gained, by its loss or by a score of it, also in words; CannotTell of neither.
-
-    It is to which share of its start the loss, or what a score lacks of its best, has moved; 0 where the loss falls and
-    there are no shares.
-    """
+    """Return what training has gained, by its loss or by a score of it, also in words; CannotTell of neither."""
     if len(loss := finite_of(run, "loss").value) >= LEAST_FOR_HALVES:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
@@ -840,10 +836,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
 
 
 def _flicker(series: Series) -> tuple[float, float]:
-    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters.
-
-    What falls by powers of ten has its trend in the logarithm.
-    """
+    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
     values = series.value[len(series) // 4 :]
     level = median(np.abs(values))
     if float(np.abs(values).max()) <= 1:

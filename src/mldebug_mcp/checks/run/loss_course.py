@@ -146,7 +146,6 @@ def loss_divergence(run: Run) -> Evidence | None:
 
 
 def _takes_longer(run: Run, loss: Series) -> bool:
-    """Say whether the time of a step rises with the loss."""
     _, time, value = aligned(finite_of(run, "step_time"), loss)
     if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < MIN_STEP_TIME_RATIO * start_level(time):
         return False
@@ -201,10 +200,7 @@ def loss_rises(run: Run) -> Evidence | None:
 
 
 def _refuse_planned(run: Run, onset: float) -> None:
-    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise.
-
-    So it does where evaluation says that the model gets better meanwhile.
-    """
+    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise."""
     if (plan := planned_rise(run, onset, float(run["loss"].finite.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
@@ -218,9 +214,9 @@ def _refuse_planned(run: Run, onset: float) -> None:
 def _throughout(run: Run, loss: Series) -> Evidence | None:
     left_out = len(loss) // 20
     values, since = loss.value[left_out:], float(loss.step[left_out])
-    moved, level = drift(values), abs(median(sample(values)))
+    (change, error), level = drift(values), abs(median(sample(values)))
     start, end = start_level(values), end_level(values)
-    rises = moved.change > CLEAR_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
+    rises = change > CLEAR_SIGMAS * error and change > LOSS_RISING_LEAST * level and end > start
     alike, stretches = (
         (MIN_TREND_CORRELATION, blocks(values, LOSS_TREND_STRETCHES).level)
         if len(loss) >= MIN_RECORDS_FOR_STRETCHES
@@ -230,9 +226,9 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
         return None
     return Evidence(
         f"loss rises from about {figure(start)} around {run.place(since)} to about {figure(end)} at the end, its trend "
-        f"by {figure(moved.change)} ± {figure(moved.error)} from there on",
+        f"by {figure(change)} ± {figure(error)} from there on",
         steps=(since,),
-        values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
+        values={"start": start, "end": end, "rise": change, "error": error},
     )
 
 
@@ -684,16 +680,12 @@ def _evaluation_gains_nothing(run: Run) -> bool:
 
 
 def _evaluation_falls(run: Run) -> bool:
-    """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
     evaluation = finite_of(run, "eval_loss").value
     return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
 
 
 def _chance(run: Run, best: float) -> float | None:
-    """Return ln(classes), by default of two, if the lowest level lies near it.
-
-    Of more classes the number has to be known: every loss lies near the logarithm of some whole number.
-    """
+    """Return ln(classes), by default of two, if the lowest level lies near it."""
     known = uniform_loss(run)
     if known is None and (run.kind in LANGUAGE_MODELS or _begins_late(run)):
         return None

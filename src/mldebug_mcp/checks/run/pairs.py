@@ -175,7 +175,6 @@ LEAST_ZEROS = 5
 
 
 def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
-    """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
     name = names[0] if names[0] in run else names[1]
     logged = name in run and (name == names[0] or scores_pairs(run))
     found = known(run[name] if logged else margin_of(run) if names == MARGINS else None, f"not logged: {names[0]}")

@@ -157,15 +157,15 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     if len(ratio) < MIN_DIVERGENCE_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else MAX_CLIPPED_SHARE
-    kept = highest_level(ratio.value)
-    if kept.value <= limit or float((ratio.value > limit).mean()) < MIN_CLIPPED_RECORD_SHARE:
+    kept, at = highest_level(ratio.value)
+    if kept <= limit or float((ratio.value > limit).mean()) < MIN_CLIPPED_RECORD_SHARE:
         return None
-    onset, typical = float(ratio.step[kept.at]), median(ratio.value)
+    onset, typical = float(ratio.step[at]), median(ratio.value)
     return Evidence(
-        f"clip_ratio keeps a level of {figure(kept.value)} from {run.place(onset)} on; its median over "
+        f"clip_ratio keeps a level of {figure(kept)} from {run.place(onset)} on; its median over "
         f"the log is {figure(typical)}",
         steps=(onset,),
-        values={"level": kept.value, "median": typical, "limit": limit},
+        values={"level": kept, "median": typical, "limit": limit},
     )
 
 
@@ -186,7 +186,7 @@ def _judge(run: Run, divergence: Divergence) -> Evidence | None:
     few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
     if few and typical <= TIMES_AT_ONCE * divergence.limit:
         raise too_few(series.name, len(series), MIN_DIVERGENCE_RECORDS)
-    kept = typical if few else highest_level(value).value
+    kept = typical if few else highest_level(value)[0]
     if kept > divergence.limit:
         return _sustained(run, divergence, kept)
     top, at = float(value[peak]), float(series.step[peak])
@@ -256,7 +256,6 @@ def policy_stands_still(run: Run) -> Evidence | None:
 
 
 def _moves(run: Run) -> str | None:
-    """Return what shows that the policy moves, or None."""
     for name in SHOWN_BY:
         series = averaged(run, finite_of(run, name))
         if len(series) >= STILL_RECORDS and (change := trend(series)):

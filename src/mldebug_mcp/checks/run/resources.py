@@ -174,33 +174,11 @@ TO_A_BLOCK = 25
 """Records in each block. Chosen: slow steps do not move its median."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowSteps:
-    """The steps that take far longer than those around them.
+def slow_steps(times: Series) -> tuple[Series, Floats] | None:
+    """Return the slow ones of some steps, and the usual time around each, shape (slow steps,).
 
-    Args:
-        first: The first of them.
-        worst: The slowest.
-        factor: Times the usual that it takes.
-        count: How many there are.
-        cost: The share of all time that they take beyond the usual.
-        period: Their distance, where it is a fixed one, or multiples of it.
-        at: All of them, shape (count,).
-        beyond: What they take beyond the usual, in the unit of the times.
+    None if there are too few, or so many that they are no exception.
     """
-
-    first: float
-    worst: float
-    factor: float
-    count: int
-    cost: float
-    period: float | None
-    at: Floats
-    beyond: float
-
-
-def slow_steps(times: Series) -> SlowSteps | None:
-    """Return the slow ones of some steps, None if there are too few, or so many that they are no exception."""
     cut = blocks(times.value, max(1, min(MAX_USUAL_TIME_BLOCKS, len(times) // TO_A_BLOCK)))
     least = MAX_JITTER_SECONDS if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
     beyond = np.maximum(MIN_SLOW_STEP_RATIO * cut.level, cut.level + least).tolist()
@@ -213,18 +191,8 @@ def slow_steps(times: Series) -> SlowSteps | None:
     )
     if len(slow) < SLOW_STEPS_LEAST or len(slow) > MOST_SHARE * len(times):
         return None
-    value, usual = times.value[slow], cut.level[np.searchsorted(cut.first, slow, side="right") - 1]
-    worst = int(np.argmax(value / usual))
-    return SlowSteps(
-        first=float(times.step[slow[0]]),
-        worst=float(times.step[slow[worst]]),
-        factor=float(value[worst] / usual[worst]),
-        count=len(slow),
-        cost=float(np.sum(value - usual) / np.sum(times.value)),
-        period=_period(times.step[slow]),
-        at=times.step[slow],
-        beyond=float(np.sum(value - usual)),
-    )
+    usual = cut.level[np.searchsorted(cut.first, slow, side="right") - 1]
+    return Series(times.name, times.step[slow], times.value[slow]), usual
 
 
 def _period(steps: Floats) -> float | None:
@@ -321,19 +289,21 @@ def step_time_spikes(run: Run) -> Evidence | None:
     milliseconds.
     """
     times = step_times(run)
-    slow = slow_steps(times)
-    if slow is None:
+    if (found := slow_steps(times)) is None:
         return None
-    period = slow.period
+    slow, usual = found
+    period, cost = _period(slow.step), float(np.sum(slow.value - usual) / np.sum(times.value))
+    worst = int(np.argmax(slow.value / usual))
+    factor, at = float(slow.value[worst] / usual[worst]), float(slow.step[worst])
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
-    values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
+    values = {"count": len(slow), "worst_factor": factor, "cost": cost}
     return Evidence(
-        f"{slow.count} of {len(times)} steps on record take more than {MIN_SLOW_STEP_RATIO:g} times as long as those "
-        f"around them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {ratio(slow.factor)} times, is "
-        f"{run.place(slow.worst)}",
-        steps=(slow.first, slow.worst),
+        f"{len(slow)} of {len(times)} steps on record take more than {MIN_SLOW_STEP_RATIO:g} times as long as those "
+        f"around them{regular}, which costs {cost:.1%} of the time; the slowest, {ratio(factor)} times, is "
+        f"{run.place(at)}",
+        steps=(float(slow.step[0]), at),
         values={**values, **({"period": period} if period else {})},
-        present=slow.cost >= LEAST_COST and (period is None or period < MAX_LOADER_PERIOD_STEPS),
+        present=cost >= LEAST_COST and (period is None or period < MAX_LOADER_PERIOD_STEPS),
     )
 
 
@@ -357,11 +327,13 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     """
     waits = next((series.finite for series in run.with_role(Quantity.DATA_TIME, phase="train")), None)
     times = next((series.finite for series in run.with_role(Quantity.STEP_TIME, phase="train")), None)
-    slow = slow_steps(times) if times is not None and waits is not None else None
-    if slow is None or waits is None:
+    found = slow_steps(times) if times is not None and waits is not None else None
+    if found is None or waits is None:
         raise CannotTell("not logged: how long each step takes, and how long it waits for data")
-    beyond = np.maximum(waits.value[np.isin(waits.step, slow.at)] - median(waits.value), 0)
-    share = min(1.0, float(np.sum(beyond)) / slow.beyond) if slow.beyond > 0 else 0.0
+    slow, usual = found
+    waited = np.maximum(waits.value[np.isin(waits.step, slow.step)] - median(waits.value), 0)
+    beyond = float(np.sum(slow.value - usual))
+    share = min(1.0, float(np.sum(waited)) / beyond) if beyond > 0 else 0.0
     if share < MIN_SHARE_OF_EXTRA_TIME:
         return None
     summary = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
@@ -653,10 +625,7 @@ def memory_grows(run: Run) -> Evidence | None:
 
 
 def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
-    """Return a growth that is too large and too even to be anything else, however few records show it.
-
-    Of policies few say nothing, as they fill a buffer in memory up to its capacity.
-    """
+    """Return a growth that is too large and too even to be anything else, however few records show it."""
     growth = growth_of(series)
     if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
@@ -760,7 +729,6 @@ def _is_gradient_norm(metric: str) -> bool:
 
 
 def _is_result(metric: str) -> bool:
-    """Say whether a metric is a loss or the norm of a gradient."""
     role = role_of(metric)
     return _is_gradient_norm(metric) or (role is not None and role.quantity is Quantity.LOSS)
 
@@ -875,10 +843,7 @@ def _runs_off(run: Run, metric: str, ranks: Mapping[int, Series], since: Mapping
 
 
 def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    """Return the rank whose losses end far above those of all others, with which they began.
-
-    Of a log that begins in mid-run it is not known how they began.
-    """
+    """Return the rank whose losses end far above those of all others, with which they began."""
     losses = {rank: series.finite for rank, series in ranks.items()}
     if not _is_result(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None

@@ -243,7 +243,6 @@ def _rate(old: dict[str, Series], new: dict[str, Series]) -> float | None:
 
 
 def _ends_epoch(old: dict[str, Series], new: dict[str, Series]) -> bool:
-    """Say whether an epoch ends at a join; a record that ends an epoch belongs to it."""
     before, after = (side["epoch"].finite.value if "epoch" in side else np.empty(0) for side in (old, new))
     return bool(len(before) and len(after) and np.ceil(round(after[0], 6)) > np.ceil(round(before[-1], 6)))
 

@@ -285,16 +285,13 @@ def _rises_at_once(value: NDArray[np.float64]) -> bool:
 
 
 def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
-    """Return what is seen of an agent that was never better than at first, is level only later, or swings.
-
-    Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
-    """
+    """Return what is seen of an agent that was never better than at first, is level only later, or swings."""
     value = rewards.value
     if _rises_at_once(value):
         return None
     level, start, end = blocks(value, 10).level, start_level(value), end_level(value)
     lowest, highest = float(level.min()), float(level.max())
-    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
+    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value)[0] <= 0
     if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
         swing = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
         ends = f"goes from about {figure(start)} at first to about {figure(end)}"
@@ -545,10 +542,7 @@ def eval_reward_falls(run: Run) -> Evidence | None:
 
 
 def _earned_without_success(run: Run) -> Evidence | None:
-    """Say that the reward has risen to where it rests, and the rate of success is zero to the end.
-
-    Not this where random actions end at once: the agent then settles on what it met by then.
-    """
+    """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
     never, rise = never_succeeds(run, MIN_PAIRED_SCORES), kept_rise(run)
     if not never or rise is None or chance_ends(run) is not None:
         return None

@@ -635,7 +635,6 @@ def column_runs_off(run: Run) -> Facts:
 
 
 def _in_a_line(step: Floats, value: Floats) -> bool:
-    """Say whether a curve goes in a straight line."""
     line = np.polyval(np.polyfit(step, value, 1), step)
     return bool(1 - np.var(value - line) / np.var(value) >= MIN_LINE_VARIANCE_SHARE)
 
@@ -1317,10 +1316,7 @@ def _rows_named(column: Series) -> Series | None:
 
 
 def _ended_there(series: Series, at: int) -> bool:
-    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there.
-
-    Rows that do not count on are none of files in turn.
-    """
+    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there."""
     if _OF_FILES.isdisjoint(pieces_of(series.name)) or median(np.diff(series.value[:at])) != 1:
         return False
     lasts, turns = np.diff(series.step[: at + 1]), list(pairwise(series.value.tolist()))
@@ -1328,10 +1324,7 @@ def _ended_there(series: Series, at: int) -> bool:
 
 
 def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
-    """Return where the values from a place on came before, the last time; None where none did.
-
-    What only counts begins anew with a process, unless it `counts` rows of the data.
-    """
+    """Return where the values from a place on came before, the last time; None where none did."""
     window = values[at : at + ROWS_IN_A_ROW]
     is_short = len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW
     if is_short or (abs(monotone(window)) == 1 and not counts):
@@ -2089,11 +2082,7 @@ def stages_explain_jumps(run: Run, loss: Series) -> Facts:
 
 
 def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
-    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
-
-    Not this where evaluation gets worse, where the column only counts, or where the loss grows as much as a column
-    that goes up: it is a sum then.
-    """
+    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else."""
     rises, evaluation = np.diff(loss.value, prepend=loss.value[0]), logged(run, "eval_loss", LEAST_PAIRS)
     gets_worse = evaluation is not None and (
         median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
@@ -2129,7 +2118,6 @@ def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
-    """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     settings = [parts for setting in run.settings.values() if _PLANNED & (parts := set(pieces_of(setting.key)))]
     for column in called(run, least=MIN_RECORDS_FOR_LEVEL):
         words = set(pieces_of(column.name)) - PHASES.keys()
@@ -2146,10 +2134,7 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
 
 
 def _configured_stages(run: Run, loss: Series, rises: Floats) -> tuple[str, list[int]]:
-    """Return what a setting of stages does, and at which records of the loss they begin; no record where there is none.
-
-    A stage until a step begins behind it: of the two records around it the one that rises more is taken.
-    """
+    """Return what a setting of stages does, and at which records of the loss they begin."""
     name, begins = "", set[int]()
     for setting in run.settings.values():
         parts = pieces_of(setting.key)

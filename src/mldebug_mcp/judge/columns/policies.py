@@ -540,7 +540,6 @@ AS_OFTEN_WRONG = 1.25
 
 
 def _of_pairs(shares: Sequence[Series]) -> list[Series]:
-    """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
     rewards = [series for series in shares if series.quantity is Quantity.REWARD_ACCURACY]
     return rewards or [series for series in shares if not _is_written(series)]
 
@@ -639,7 +638,6 @@ def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:
 
 
 def _set_of(series: Series) -> list[str]:
-    """Return the words of the set that a score is of, by the name of the score."""
     return [] if series.role is None else [*series.role.part.split(), *pieces_of(series.role.namespace)]
 
 

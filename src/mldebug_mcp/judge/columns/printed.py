@@ -105,7 +105,6 @@ def _sets(lines: Sequence[str]) -> Iterator[_Set]:
 
 @lru_cache(maxsize=1024)
 def _stretches(line: str) -> tuple[str, ...]:
-    """Return the parts of a line that name one set each: it parts in front of the word for another."""
     parts = []
     for column in _SEPARATOR.split(line):
         starts, last = [0], ""
@@ -304,7 +303,18 @@ def scored_again(run: Run) -> Facts:
             "same weights give equal values on the same rows, unless dropout or statistics of batches are still on.",
             {"first": first.values[0], "second": second.values[0]},
         )
-    yield from _better_exported(run)
+    losses = logged(run, "eval_loss")
+    lowest = 0.0 if losses is None else losses.value.min()
+    for line in _lines(run)[-LAST_LINES:] if lowest > 0 else ():
+        best = min(map(float, _MEASURED.findall(line)), default=lowest)
+        is_exported = _EXPORTED.search(line) and _set_of(line) and _phase(line) != "train"
+        if losses is not None and is_exported and not _OTHERWISE.search(line) and best < FAR_BETTER_EXPORTED * lowest:
+            yield derived_fact(
+                "evaluated_twice",
+                f'the text has "{shorten(line, LONGEST_LINE)}", and the lowest {named(losses)} is {figure(lowest)}. '
+                "Weights that are exported are in evaluation mode: the loop evaluates them in another way.",
+                {"exported": best, "lowest": lowest},
+            )
 
 
 def _scored_otherwise(lines: Sequence[str]) -> Iterator[tuple[_Scored, _Scored]]:
@@ -342,7 +352,6 @@ def _label(line: str) -> str:
 
 
 def _set_of(line: str) -> str:
-    """Return the words that name a set of rows."""
     return " ".join(sorted({word.lower() for word in _WORD.findall(line) if word.lower() in PHASES}))
 
 
@@ -363,19 +372,3 @@ def _are_off(first: Sequence[float], second: Sequence[float]) -> bool:
     return same_number and any(
         abs(one - other) > MIN_OFF_AGAIN * max(one, other) for one, other in zip(first, second, strict=True)
     )
-
-
-def _better_exported(run: Run) -> Facts:
-    """Yield that exported weights have a far lower loss on the rows of evaluation than the loop ever had."""
-    losses = logged(run, "eval_loss")
-    lowest = 0.0 if losses is None else losses.value.min()
-    for line in _lines(run)[-LAST_LINES:] if lowest > 0 else ():
-        best = min(map(float, _MEASURED.findall(line)), default=lowest)
-        is_exported = _EXPORTED.search(line) and _set_of(line) and _phase(line) != "train"
-        if losses is not None and is_exported and not _OTHERWISE.search(line) and best < FAR_BETTER_EXPORTED * lowest:
-            yield derived_fact(
-                "evaluated_twice",
-                f'the text has "{shorten(line, LONGEST_LINE)}", and the lowest {named(losses)} is {figure(lowest)}. '
-                "Weights that are exported are in evaluation mode: the loop evaluates them in another way.",
-                {"exported": best, "lowest": lowest},
-            )

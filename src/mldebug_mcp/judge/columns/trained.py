@@ -245,10 +245,7 @@ MANY_DIGITS = 50.0
 
 
 def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
-    """Yield that the total is one column less a share of another, record by record to the last digit.
-
-    The names of these need not be known; the part is never below zero, and is none that is to be made larger.
-    """
+    """Yield that the total is one column less a share of another, record by record to the last digit."""
     if len(total) < LEAST_SUM_RECORDS or total.value[-1] >= total.value[0]:
         return
     columns = [
@@ -394,25 +391,6 @@ def nothing_trained(run: Run) -> Facts:
     """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
     if run.kind in POLICIES:
         return
-    yield from _labels_run_out(run)
-    loss, norm = training_loss(run), logged(run, "grad_norm")
-    if loss is None or norm is None:
-        return
-    ends = [zeros_at_end(series.value) for series in (loss, norm)]
-    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
-        return
-    step = max(loss.step[-ends[0]], norm.step[-ends[1]])
-    yield derived_fact(
-        "nothing_trained",
-        f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
-        "not before. Nothing is trained there, as where no label is counted: what is learnt well has a small gradient.",
-        {"records": min(ends)},
-        at=step,
-    )
-
-
-def _labels_run_out(run: Run) -> Facts:
-    """Yield since when hardly any token counts in the loss, and in many records none."""
     for counts in columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)[:1]:
         usual = quantile(counts.value, 1 - WITHOUT_ANY)
         left = true_at_end(counts.value <= HARDLY_ANY * usual)
@@ -427,6 +405,20 @@ def _labels_run_out(run: Run) -> Facts:
             {"records": left, "most": late.max(), "before": usual},
             at=counts.step[-left],
         )
+    loss, norm = training_loss(run), logged(run, "grad_norm")
+    if loss is None or norm is None:
+        return
+    ends = [zeros_at_end(series.value) for series in (loss, norm)]
+    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
+        return
+    step = max(loss.step[-ends[0]], norm.step[-ends[1]])
+    yield derived_fact(
+        "nothing_trained",
+        f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and were "
+        "not before. Nothing is trained there, as where no label is counted: what is learnt well has a small gradient.",
+        {"records": min(ends)},
+        at=step,
+    )
 
 
 # A bound on the gradient that every step hits, and by far.
@@ -523,7 +515,6 @@ def norm_lost(run: Run) -> Facts:
 
 
 def _is_zero_where(column: Series, steps: Floats, bad: NDArray[np.bool_]) -> bool:
-    """Say whether a measured column is zero in just the records that are bad."""
     if (column.quantity in _OF_UPDATES) or not np.array_equal(column.step, steps):
         return False
     others = column.value[~bad]
@@ -546,10 +537,7 @@ def _lost_for_good(run: Run) -> tuple[Series, int] | None:
 
 
 def _lost_as_usual(run: Run, least: int) -> tuple[Series, int, Floats] | None:
-    """Return such a loss, and the gradient norms before, where the last loss and norm before are no larger than usual.
-
-    What runs away is large first.
-    """
+    """Return such a loss, and the gradient norms before, where the last of both are no larger than usual."""
     loss, first = _lost_for_good(run) or (None, 0)
     if loss is None or first < max(least, 1) or loss.value[first - 1] > median(loss.value[:first]):
         return None
@@ -987,10 +975,7 @@ def _shows_moves(still: Series) -> bool:
 
 
 def _is_new(run: Run, still: Series, other: Series) -> bool:
-    """Say whether settings load no weights, so that a part is not frozen on purpose, and its last digit is fine enough.
-
-    Another part moves by many times that digit, each in shares of its norm.
-    """
+    """Say whether settings load no weights, so that no part is frozen on purpose, and its last digit is fine enough."""
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
     is_loaded = (
         loading_setting(run) is not None
@@ -1016,10 +1001,7 @@ def _head_and_part(series: Series) -> tuple[str, str]:
 
 
 def _weight_norms(run: Run) -> list[Series]:
-    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`.
-
-    Such a bare name counts where a gradient of the same part is logged, or others next to it name parts.
-    """
+    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`."""
     norms = columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL)
     unread = [series.finite for series in run.series.values() if series.role is None]
     unread = [series for series in unread if len(series) >= LEAST_STILL * SLOWER_PART and series.value.min() >= 0]
@@ -1039,7 +1021,6 @@ def _weight_norms(run: Run) -> list[Series]:
 
 
 def _is_named(norm: Series) -> bool:
-    """Say whether the name alone says that a norm is of weights."""
     return (norm.quantity is Quantity.WEIGHT_NORM) or _is_norm_of_part(norm)
 
 
@@ -1064,7 +1045,6 @@ def _is_norm_of_part(series: Series) -> bool:
 
 
 def _is_last(series: Series) -> bool:
-    """Say whether a norm or a change is of the last layer: no norm of a block that has an output of its own."""
     words = _words_of(series)
     return bool(words & LAST_LAYERS) and not words & (PARTS_OF_A_MODEL - LAST_LAYERS - _OF_WEIGHT)
 
@@ -1091,10 +1071,7 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
 
 
 def _may_be_kept(run: Run, still: Series, moving: Sequence[Series]) -> bool:
-    """Say whether a part may be frozen on purpose for all that is known: no setting is, and such parts come trained.
-
-    So may all that is below the last layer.
-    """
+    """Say whether a part may be frozen on purpose for all that is known: no setting is, and such parts come trained."""
     return not run.settings and (not _words_of(still).isdisjoint(_KEPT | _TRAINED) or all(map(_is_last, moving)))
 
 
@@ -1310,7 +1287,6 @@ def _distance(values: Floats, spacing: float) -> Floats:
 
 
 def _nearest(values: Floats, spacing: float) -> Floats:
-    """Return the nearest numbers of a format."""
     apart = _distance(values, spacing)
     return np.asarray(np.round(values / apart) * apart)
 

@@ -16,26 +16,11 @@ from mldebug_mcp.models.script import SUREST_FIRST
 from mldebug_mcp.script.calls import Call, constant_of, keywords_of
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import (
-    evaluation,
-    gradients,
-    labels,
-    loaders,
-    loss,
-    parameters,
-    policies,
-    rows,
-    schedule,
-    step,
-    trainers,
-    without_effect,
-)
+from mldebug_mcp.script.rules import evaluation, gradients, loss, policies, rows, step, trainers
 
 HOLDS_BACK = re.compile(r"accum(?:ulat|[^a-z])|grad_acc|acc_steps|no_sync|sync_gradients|deepspeed", re.IGNORECASE)
 """What is written in a script whose steps may wait for several batches, by its own code or by that of a framework."""
-TOPICS = (
-    loaders, rows, labels, loss, gradients, policies, step, schedule, parameters, evaluation, trainers, without_effect,
-)  # fmt: skip
+TOPICS = (rows, loss, gradients, policies, step, evaluation, trainers)
 SIGNATURE = {"roles": "Roles", "return": "Iterator[Fault]"}
 """What every rule takes and gives, as it is annotated."""
 RULES: tuple[Rule, ...] = tuple(

@@ -75,10 +75,7 @@ def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
 
 
 def _augments_in_forward(roles: Roles) -> Iterator[Fault]:
-    """Yield random changes of pictures within a model, whatever its mode.
-
-    Not where they are made twice: two views of a picture are what a model of them is for, in training alone.
-    """
+    """Yield random changes of pictures within a model, whatever its mode."""
     models = {module.name for module in roles.modules if ".training" not in ast.unparse(module)}
     made = {
         (assignment.function.partition(".")[0], assignment.target): name
@@ -245,7 +242,6 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
 
 
 def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
-    """Say whether gradients of a forward pass go to a model that an optimizer then changes."""
     later = [event for event in trace.events[place:] if event.entry == forward.entry]
     back = next((at for at, event in enumerate(later) if event.action == "backward"), None)
     if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
@@ -392,7 +388,6 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
 
 
 def _size_of_batches(roles: Roles, made: Assignment) -> int:
-    """Return the size of the batches of a loader; 0 where it is not written out."""
     call = roles.call_of(made.value)
     given = None if call is None else call.argument("batch_size", 1)
     size = None if given is None else roles.number_of(given)
@@ -608,7 +603,6 @@ def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
 
 
 def _adds_losses(roles: Roles, name: str) -> bool:
-    """Say whether a name is a sum of losses and nothing else."""
     added = [made.value for made in roles.script.made(name) if made.adds]
     return bool(added) and all(LOSS_LIKE.search(ast.unparse(value)) for value in added)
 
@@ -829,10 +823,7 @@ def moments_not_loaded(roles: Roles) -> Iterator[Fault]:
 
 
 def _line_of_models_alone(roles: Roles) -> int:
-    """Return the line where a function that trains loads its model, in a branch that a default leaves out.
-
-    0 where anything else is loaded, or where the branch gives the optimizer or its schedule to a function.
-    """
+    """Return the line where a function that trains loads its model, in a branch that a default leaves out."""
     loads = roles.script.named("load_state_dict")
     steps = [step for step in roles.steps if any(step.function == load.function for load in loads)]
     moved = {call.owner for call in (*steps, *roles.schedule_steps)}

@@ -128,7 +128,6 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
 
 
 def _names_an_end(node: ast.AST) -> bool:
-    """Say whether an expression names a flag of the end of an episode."""
     return any(map(DONE.search, _names(node)))
 
 
@@ -160,10 +159,7 @@ def _is_backwards(roles: Roles, made: Assignment) -> bool:
 
 
 def _rollouts_cross_episodes(roles: Roles) -> bool:
-    """Say whether a rollout goes on after an episode ends: it resets inside of its loop, or has many environments.
-
-    A rollout that ends with its episode has no reward after it.
-    """
+    """Say whether a rollout goes on after an episode ends: it resets inside of its loop, or has many environments."""
     vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
     tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if _names_an_end(node.test)]
     until = any(isinstance(node, ast.While) for node in tests)
@@ -239,7 +235,6 @@ def _target_in(node: ast.expr) -> ast.expr:
 
 
 def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
-    """Say whether a value is an argument of a loss of differences."""
     names = ("MSELoss", "mse_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss")
     return any(
         call.function == made.function and call.order >= made.order and roles.loss_named(call, *names)
@@ -512,13 +507,7 @@ def _actor_steps(roles: Roles, loss: Assignment, value: ast.Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Repeats:
-    """How a script lays out several completions for each prompt.
-
-    Args:
-        counts: What it repeats by, as text and as the last parts of names.
-        together: Whether the completions of a prompt stand next to each other.
-        in_turn: Whether all prompts stand there once, then all of them again.
-    """
+    """What several completions for each prompt are repeated by, and whether they stand together or in turn."""
 
     counts: frozenset[str]
     together: bool
@@ -601,7 +590,6 @@ def _counts_completions(size: ast.expr, repeats: _Repeats) -> bool:
 
 
 def _repeats(roles: Roles) -> _Repeats:
-    """Return how prompts are repeated in a script."""
     counts: set[str] = set()
     together = in_turn = False
     for call in roles.script.calls:
@@ -687,7 +675,6 @@ def _better_side(roles: Roles, function: ast.FunctionDef, value: ast.expr, path:
 
 
 def _names_of_answers(function: ast.FunctionDef) -> set[str]:
-    """Return the names of a function that come from the answers that it is given."""
     own = [parameter.arg for parameter in function.args.args if ANSWERS.search(parameter.arg)][:1]
     reached = set(own)
     for node in ast.walk(function):
@@ -733,7 +720,6 @@ def _factors(node: ast.expr) -> frozenset[str]:
 
 
 def _is_value(node: ast.expr) -> bool:
-    """Say whether an expression is the value of a critic, by its name."""
     text = [node.func] if isinstance(node, ast.Call) else [node]
     text += node.args if isinstance(node, ast.Call) else []
     named = [dotted(part).split(".") for part in text]
