@@ -686,3 +686,17 @@ def test_two_numbers_whose_sets_stand_behind_them_are_of_these_sets(tmp_path: Pa
     )
     assert points(run, "loss") == {at: round(0.7 - at / 20, 4) for at in range(12)}
     assert points(run, "eval_loss") == {at: round(0.6 - at / 20, 4) for at in range(12)}
+
+
+def test_two_numbers_in_front_are_an_epoch_and_a_batch_where_the_second_begins_anew(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"  {at:02}/{batch}  lr=1.66e-04  loss={2.3 - at / 5 - batch / 1000:.4f}  acc=0.{at}{batch}\n"
+            for at in range(6)
+            for batch in (12, 24, 36)
+        ),
+    )
+    assert run["loss"].step.tolist() == [36 * at + batch for at in range(6) for batch in (12, 24, 36)]
+    steps = read(tmp_path, "".join(f"  {at}/600  loss={2.3 - at / 500:.4f}\n" for at in range(0, 600, 50)))
+    assert steps["loss"].step.tolist() == list(range(0, 600, 50))

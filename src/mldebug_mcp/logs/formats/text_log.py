@@ -7,6 +7,7 @@ read like errors are kept as messages. `text` holds the shapes; lines like those
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -338,6 +339,7 @@ class Text:
         self._above = b""
         self._open_box = b""  # the rows in which the last block ended
         self._is_unnamed = False  # most lines are a counter and a number without a name
+        self._counts_batches = False  # lines begin with an epoch and the batch in it
         self._logs_own_losses = False
         self._records = Records(builder)
         self._memory = Memory()
@@ -363,7 +365,11 @@ class Text:
             block = self._without_cut_number(block) + b"\n"
         block = _as_printed(block)
         if self._bytes < BREAKS_LOOKED_FOR:
-            self._is_unnamed = self._is_unnamed or _tells_unnamed(self._above + block[:BREAKS_LOOKED_FOR])
+            head = self._above + block[:BREAKS_LOOKED_FOR]
+            self._is_unnamed = self._is_unnamed or _tells_unnamed(head)
+            self._counts_batches = self._counts_batches or _counts_batches(head)
+        if self._counts_batches:
+            block = _EPOCH_AND_BATCH.sub(rb"\1e\g<epoch> b\g<batch>", block)
         if self._is_unnamed:
             block = _UNNAMED_ROW.sub(rb"\g<step>: %s \g<number>" % UNNAMED.encode(), block)
         if b"[std" in block:
@@ -692,6 +698,20 @@ def _tells_unnamed(head: bytes) -> bool:
         table.take(line)
     rises = all(before < after for before, after in pairwise(steps))
     return rises and not table.open and len(rows) >= LEAST_SHARE_UNNAMED * len(_DIGIT_IN_LINE.findall(head))
+
+
+_EPOCH_AND_BATCH = regex(rb"^([ \t]{0,12})(?P<epoch>\d{1,6})/(?P<batch>\d{1,9})(?=[ \t])", re.MULTILINE)
+"""An epoch and the batch in it, "  03/12  loss=0.2", where others print a step of many."""
+LEAST_BATCHES = 3
+"""Lines whose second number rises while the first one stays. Chosen: the length of a run seldom changes."""
+
+
+def _counts_batches(head: bytes) -> bool:
+    """Say whether lines begin with an epoch and a batch: the second number rises, until the first one goes on."""
+    rows = [(int(row["epoch"]), int(row["batch"])) for row in _EPOCH_AND_BATCH.finditer(head)]
+    rises = [epoch == then and batch < after for (epoch, batch), (then, after) in pairwise(rows)]
+    begins = [epoch < then and batch >= after for (epoch, batch), (then, after) in pairwise(rows)]
+    return sum(rises) >= LEAST_BATCHES and all(map(operator.or_, rises, begins))
 
 
 _AS_PRINTED: tuple[tuple[tuple[bytes, ...], re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
