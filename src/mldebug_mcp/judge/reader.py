@@ -361,8 +361,7 @@ READER_WEIGHT = 1.35
 """Power of the reader's probability in the pool. A power above 1 makes surer: of 180 readings of 120 labelled runs
 readers are right more often than they claim. Chosen near the best of `python -m benchmarks.readers pool`."""
 MIN_REST = 0.1
-"""What a reader leaves at least for the causes that it does not name: nobody thinks of everything. Chosen: the power
-above makes surer what is left."""
+"""What a reader leaves at least for causes that it does not name. Chosen: the power above makes surer what is left."""
 MIN_PROBABILITY = 1e-4
 """A probability counts as at least so much: a logarithmic pool of a zero would rule a cause out for good."""
 

@@ -28,8 +28,7 @@ from mldebug_mcp.models.runs import News
 LOOK_INTERVAL_SECONDS = 30.0
 """Seconds between two looks."""
 MIN_SILENT_SECONDS = 300.0
-"""Seconds without a new record after which a run is called silent. Chosen by hand: an evaluation or a checkpoint may
-take minutes."""
+"""Seconds without a record after which a run is silent. Chosen by hand: an evaluation may take minutes."""
 MIN_TIMES_USUAL_INTERVAL = 10.0
 """Times the usual interval that have to pass without a record, too. Chosen by hand."""
 MAX_SHOWN_FACTS = 3

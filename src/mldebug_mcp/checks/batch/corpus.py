@@ -25,8 +25,7 @@ MAX_SHARD_NAME = 80
 MAX_FILES_NAMED = 3
 """Files that a sentence names. Chosen: a line holds as many."""
 NEARLY_ALL = 0.9
-"""Share of documents that end with an id for it to be their end. Chosen: texts end with one punctuation mark in up to
-two thirds of the cases."""
+"""Share of documents that end with their end id. Chosen: up to two thirds of texts end with one punctuation mark."""
 MOST_WITHOUT = 0.05
 """Share of documents that may lack their end. Chosen: a format may split long documents."""
 
