@@ -326,7 +326,6 @@ def departure(values: Floats, target: float) -> int:
 
 
 def _bent_error(position: Floats, values: Floats, bend: int) -> float:
-    """Return the squared error of the best line through the values that bends at one position."""
     terms = np.stack([np.ones_like(position), position, np.maximum(0, position - bend)], axis=1)
     fitted = terms @ np.linalg.lstsq(terms, values, rcond=None)[0]
     return float(np.sum((values - fitted) ** 2))

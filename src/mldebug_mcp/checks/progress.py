@@ -195,6 +195,5 @@ def knows_nothing(run: Run, start: float) -> bool:
 
 
 def _is_tuned(run: Run) -> bool:
-    """Say whether the learning rate is one of those that trained models are tuned with."""
     rate = finite_of(run, "learning_rate").value
     return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]

@@ -347,7 +347,6 @@ def _check_causes(reply: Reply) -> None:
 
 
 def _cited(reply: Reply, facts: Sequence[Fact]) -> dict[int, Fact]:
-    """Return the facts that the grounds cite, by their number in the prompt, as they come."""
     numbers = dict.fromkeys(int(number) for number in _CITED.findall(reply.grounds))
     return {number: facts[number - 1] for number in numbers if 0 < number <= len(facts)}
 

@@ -125,7 +125,6 @@ def _judged(scripts: Sequence[Roles], notes: list[str]) -> tuple[list[ScriptFind
 
 
 def _not_judged(scripts: Sequence[Roles]) -> str:
-    """Return why no training loop was judged; nothing where one was."""
     if any(roles.trains_by_hand for roles in scripts):
         return ""
     trainer = any(roles.trains_elsewhere for roles in scripts)

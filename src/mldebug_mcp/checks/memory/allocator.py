@@ -361,7 +361,6 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
 
 
 def _gathered(device: DeviceMemory) -> int:
-    """Return the bytes of gathered outputs that a device holds at its peak."""
     view = device.view
     if view is None:
         return 0

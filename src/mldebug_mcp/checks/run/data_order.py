@@ -233,7 +233,6 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
 
 
 def _levels(passes: list[Floats], parts: int) -> Floats:
-    """Return the median of each part of each pass, shape (passes, parts)."""
     lengths, part = np.array(list(map(len, passes)))[:, np.newaxis], np.arange(parts)
     begins = np.cumsum(lengths)[:, np.newaxis] - lengths
     edges = begins + part * (lengths // parts) + np.minimum(part, lengths % parts)  # as numpy.array_split cuts

@@ -167,7 +167,6 @@ def _accuracies(run: Run) -> Floats:
 
 
 def _guesses(run: Run, uniform: float) -> bool:
-    """Say whether the accuracy stays that of a guess, however rough the loss."""
     right, guess = _accuracies(run), math.exp(-uniform)
     return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
 

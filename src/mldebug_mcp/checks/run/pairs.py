@@ -127,7 +127,6 @@ def margin_of(run: Run) -> Series | None:
 
 
 def _common_values(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
-    """Return the steps at which both metrics were logged, and their values there; None where there are none."""
     if not all(name in run for name in names):
         return None
     found = at_common_steps(run[names[0]].finite, run[names[1]].finite)

@@ -334,12 +334,10 @@ def _steepest(values: Floats, place: int, width: int) -> int:
 
 
 def _medians(values: Floats, width: int) -> Floats:
-    """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
     return row_medians(np.lib.stride_tricks.sliding_window_view(values, width))
 
 
 def _lowest(values: Floats, width: int) -> Floats:
-    """Return the smallest value of each stretch of `width` values, shape (n - width + 1,)."""
     return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 

@@ -120,7 +120,6 @@ _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 
 
 def _frozen_how(run: Run, frozen: Series, moved: Floats) -> str:
-    """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
     is_evaluation = frozen.role is not None and frozen.role.is_evaluation and frozen.quantity in LOSSES
@@ -412,7 +411,6 @@ def update_of_a_part_jumps(run: Run) -> Facts:
 
 
 def _times_before(part: Series) -> float:
-    """Return how many times its median before the highest value is."""
     at = int(np.argmax(part.value))
     return float(part.value[at]) / median(part.value[:at]) if at >= LEAST_PAIRS else 0.0
 
@@ -1473,7 +1471,6 @@ def _after(series: Series, step: float) -> Series:
 
 
 def _rate_moves(run: Run, step: float) -> bool:
-    """Say whether the learning rate differs around a step by a tenth."""
     if (rate := logged(run, "learning_rate")) is None:
         return False
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]

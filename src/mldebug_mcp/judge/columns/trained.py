@@ -806,7 +806,6 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
 
 
 def _is_learnt(loss: Series, first: int) -> bool:
-    """Say whether a loss ends below the level of its first records."""
     return last_level(loss) < LEAST_KEPT * median(loss.value[:first])
 
 
@@ -1057,7 +1056,6 @@ def _may_be_kept(run: Run, still: Series, moving: Sequence[Series]) -> bool:
 
 
 def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
-    """Say whether settings or names tell that some parts of the model are not to be trained."""
     named_so = any(_ON_PURPOSE.search(norm.name) for norm in moving)
     return named_so or any(
         bool(setting.value) and flag_of(setting.value) is not False
