@@ -90,8 +90,7 @@ def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
 
 
 DEFAULT_BACKGROUND = 0.02
-"""How often a healthy run shows a symptom, by default. Chosen: by hand; `judge.hypotheses` moves it
-by what healthy runs show."""
+"""How often a healthy run shows a symptom. Chosen: by hand; `judge.hypotheses` moves it by what healthy runs show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,8 +516,7 @@ NO_PROGRESS = (
     "loss_stall",
 )
 NO_REWARD = ("reward_constant", "reward_flat", "reward_zero")
-"""Not among them: a policy that stands still, groups without variance. Where these are logged and not the case, that
-tells why the reward is what it is."""
+"""Not among them: a policy that stands still, groups without variance. Their absence tells why the reward is so."""
 
 
 # How a question is asked of its subject, and what was seen becomes an answer: present, absent or unknown.

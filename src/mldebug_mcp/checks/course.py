@@ -287,8 +287,7 @@ BASELINE_RECORDS = 5
 NOISE_WINDOW_RECORDS = 40
 """Records around one, from which the usual size of such a difference is taken. Chosen: twice a usual window."""
 MIN_JUMP_SIGMAS = 7.0
-"""Standard deviations of that size, times the heaviness of its tails, beyond which a curve jumps. Chosen: in ten
-thousand records of normal noise none does."""
+"""Standard deviations of that size, times its tails' heaviness, that are a jump. Chosen: no normal noise has them."""
 MAX_TAIL_HEAVINESS = 1.4
 """Heaviness that is believed. Chosen: where every tenth record is a jump, they are no tail."""
 LEAST_SHARE = 0.1
@@ -299,8 +298,7 @@ SETTLING_RECORDS_SHARE = 0.1
 """Share of the records, from the first on, in which a move is the usual one of a run that begins; but a loss or a
 gradient does not rise then. Chosen: half of what most runs take to settle."""
 MAX_LOCAL_SPREAD_RATIO = 3.0
-"""Times the usual spread of the whole curve that the spread around a record is at most. Chosen: a beginning in which
-everything moves hides nothing."""
+"""Times the usual spread that the spread around a record is at most. Chosen: a moving beginning hides nothing."""
 RISES_UNUSUALLY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.KL}
 MIN_RECORDS_OF_TREND = 8
 """Records from which a trend can be determined. Chosen: three more than `BASELINE_RECORDS`."""
@@ -315,8 +313,7 @@ MAX_PART = 65536
 MAX_RECORDS_APART = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
 AT_ONCE = 0.4
-"""What the logarithm of a rate moves by between two records where it jumps. Chosen: a factor of 1.5, which no smooth
-schedule makes at once."""
+"""By how much the logarithm of a rate jumps. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
 MIN_SUDDEN_MOVE_RATIO = 3.0
 """Times as far as before and after that a rate then moves. Chosen: by hand."""
 MOST_SERIES = 60
@@ -577,8 +574,7 @@ def _moves_at_once(rate: Floats) -> list[int]:
 
 
 MAX_CURVE_VALUES = 4096
-"""Values of a curve that its numbers are taken from, evenly spaced. Chosen: a median of so many is off by 2 % of the
-noise."""
+"""Evenly spaced values that the numbers of a curve are of. Chosen: their median is off by 2 % of the noise."""
 EDGE_WIDTH_DIVISOR = 10
 """Part of the records that stands for an end. Chosen: by hand."""
 LEAST_OF_COURSE = 4
@@ -590,8 +586,7 @@ MOST_PARTS = 1000
 MIN_RELATIVE_CHANGE = 1e-3
 """Change, of the level, below which a record repeats the one before. Chosen: what rounding to four digits hides."""
 STANDS_OUT = 6.0
-"""Noises that the largest rise has to come to before its place says anything. Chosen: one in 10^5 of changes between
-normal records."""
+"""Noises of the largest rise from which its place says something. Chosen: of normal records one in 10^5."""
 RATIO_EPSILON = 1e-12
 """What keeps ratios finite. Chosen: below all that is logged."""
 AXES = COUNTERS | {

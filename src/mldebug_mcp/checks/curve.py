@@ -326,7 +326,6 @@ def departure(values: Floats, target: float) -> int:
 
 
 def _bent_error(position: Floats, values: Floats, bend: int) -> float:
-    """Return the squared error of the best line through the values that bends at one position."""
     terms = np.stack([np.ones_like(position), position, np.maximum(0, position - bend)], axis=1)
     fitted = terms @ np.linalg.lstsq(terms, values, rcond=None)[0]
     return float(np.sum((values - fitted) ** 2))
@@ -454,8 +453,7 @@ def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int
 
 
 MAX_WINDOWS = 2000
-"""Windows that are evaluated per curve. Chosen: enough to follow any trend, and a bound on the cost for a million
-points."""
+"""Windows of a curve. Chosen: enough to follow any trend, and a bound on the cost for a million points."""
 _BATCH = 1 << 18
 """Points of windows that are sorted at a time. Chosen: 2 MiB, however long the curve."""
 
@@ -594,8 +592,7 @@ MIN_RECORDS_FOR_RISE = 2
 LEAST_EXPLOSION = 3
 """Records of a loss that explodes. Chosen: by hand."""
 MIN_RECORD_GROWTH_RATIO = 2.0
-"""Times the record before that each of them is, at least. Chosen: losses that are sums grow less from record to
-record."""
+"""Times the record before that each is. Chosen: losses that are sums grow less from record to record."""
 EXPLOSION_TIMES = 100.0
 """Times the first record that the last is, at least. Chosen: by hand."""
 MAX_EXCERPT_RECORDS = 8
@@ -603,11 +600,9 @@ MAX_EXCERPT_RECORDS = 8
 SHORT_FACTOR = 1.4
 """Times the level of its first half that the last two records of an excerpt must be at. Chosen: by hand."""
 MIN_RISE_FOR_LOGARITHM = 10.0
-"""Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
-onset."""
+"""Times the lowest level above which the logarithm is followed. Chosen: else its last jump would be its onset."""
 MIN_RISING_EPOCHS = 4
-"""Means over epochs in a row that go up. Chosen: they have hardly any noise; by chance one in 24 level curves ends
-so."""
+"""Means of epochs in a row that go up. Chosen: they have hardly any noise; by chance one in 24 level curves ends so."""
 SHARE_BY_EPOCHS = 0.05
 """Share above the lowest that the last of them reaches. Chosen: by chance no level curve ends so high."""
 MAX_SMOOTH_RISE_RECORDS = 20

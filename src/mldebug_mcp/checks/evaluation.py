@@ -30,19 +30,15 @@ LEAST_FOR_MEDIAN = 3
 LEAST_FOR_HALVES = 4
 """Evaluations that show a course. Chosen: both halves then hold two."""
 MAX_RECORDS_PER_EVALUATION = 5
-"""Training records, at most, whose median stands for the loss at an evaluation. Chosen: earlier ones are out of
-date."""
+"""Training records whose median stands for the loss at an evaluation. Chosen: earlier ones are out of date."""
 MAX_SHORT_LOG_RECORDS = 20
 """In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
 MAX_FIRST_EVAL_INTERVALS = 3.5
-"""Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen: by
-hand."""
+"""Intervals of evaluations until the first: one or two are usual, three in a warm-up. Chosen: by hand."""
 MIN_EXPLODED_LOSS_RATIO = 100.0
-"""Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
-hand."""
+"""Times the first loss: no evaluation of first or better weights comes there. Chosen: by hand."""
 IN_STEP = 1.35
-"""How far apart the ratios of evaluation and training loss may lie for both to be one quantity on two scales. Chosen:
-by hand."""
+"""How far ratios of both losses lie apart where they are one quantity on two scales. Chosen: by hand."""
 MIN_OTHER_SCALE_RATIO = 3.0
 """The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
 MIN_SUMMED_LOSS_RATIO = 3.0
@@ -398,8 +394,7 @@ LEAST_AUC = 8
 LOW_AUC = 0.4
 """An AUC below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a guess nearer."""
 QUALITY_EARLY = 4
-"""Part of the evaluations in which the frequencies of classes are learnt. Chosen: a quarter, as frequencies come
-first."""
+"""Part of the evaluations in which the frequencies of classes are learnt. Chosen: frequencies come first."""
 MIN_LOSS_FALL_SHARE = 0.03
 """Share by which a loss falls at all. Chosen: beyond noise."""
 MAX_SCORE = 100.0
@@ -622,8 +617,7 @@ MIN_ERROR_FALL_SHARE = 0.02
 OF_THE_MEAN = 0.02
 """R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
 FAR_WORSE = -1.0
-"""R² of answers that tell nothing, at least. Chosen: answers with twice the variance of the targets are no one
-answer."""
+"""R² of answers that tell nothing, at least. Chosen: with twice the variance of targets they are no one answer."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
@@ -734,8 +728,7 @@ MAX_PLAN_STRIDES = 3
 MIN_PLAN_RISE_RATIO = 1.2
 """Times what it was that a plan raises it to. Chosen: by hand."""
 NEAR_LOG = 0.4
-"""Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
-learnt by heart move it so far."""
+"""Logarithms by which a term and the evaluation loss that it is may differ. Chosen: dropout moves it so far."""
 _TERM = regex(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
 _NO_TERM = regex(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
 

@@ -40,11 +40,9 @@ MAX_NORM_DIFFERENCE = 2e-3
 LEAST_LAYERS = 4
 """Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
 MIN_NORM_JUMP_RATIO = 10.0
-"""Times the recent level that a norm jumps to: 0.1 to 10 are healthy in fine-tuning, 100 unstable. Source:
-axolotl_stability."""
+"""Times its recent level that a norm jumps to: 0.1 to 10 are healthy, 100 unstable. Source: axolotl_stability."""
 MIN_NORM_JUMP_SIGMAS = 8.0
-"""Standard deviations of the logarithm of a norm that jumps, beyond heavy tails of small batches. Source:
-axolotl_stability."""
+"""Standard deviations of the logarithm that a norm jumps, beyond tails of small batches. Source: axolotl_stability."""
 NORM_WINDOWS = 20
 """Windows that the norms make; one of them is compared with a jump behind it. Chosen: by hand."""
 MAX_WINDOW_NORMS = 50
@@ -54,8 +52,7 @@ MIN_WINDOW_NORMS = 6
 MIN_LOSS_MOVE_NOISES = 5.0
 """Times its noise by which a loss has moved. Chosen: by hand."""
 SMALL_LOSS = 0.2
-"""Share of its start by which a loss moves that is learnt, or below which it explains a small norm. Chosen: healthy
-norms fall about as the loss."""
+"""Share of its start by which a loss is learnt, or explains a small norm. Chosen: healthy norms fall as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 LAST_LAYERS = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""

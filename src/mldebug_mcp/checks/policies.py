@@ -44,8 +44,7 @@ MAX_MISSING_START_SHARE = 0.05
 MIN_LEVEL_CHANGE_SHARE = 0.2
 """Of the level at the start: a smaller trend over the log is not a change. Chosen: by hand."""
 MIN_CHANGE_STANDARD_ERRORS = 5.0
-"""... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
-states that it meets is less."""
+"""... nor is one of fewer of its standard errors. Chosen: those of a fixed policy change by less."""
 LEAST_OF_A_RISE = 10
 """Records of a reward that show a rise. Chosen: by hand."""
 MIN_REWARD_RISE_ERRORS = 4.0
@@ -228,8 +227,7 @@ NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NEARLY_THEN = 0.1
-"""Below the most that can be earned: where the reward had come to when entropy was gone. Chosen: a wrong answer in
-ten."""
+"""Below the most that can be earned: the reward when entropy was gone. Chosen: a wrong answer in ten."""
 ENTROPY_GONE = 0.1
 """Of the entropy at the start: below it a language model has all but stopped trying. Chosen: by hand."""
 
@@ -292,8 +290,7 @@ def _earns_all_first(rewards: Series, chance: Series) -> bool:
 TO_REFERENCE = 2.0
 """Axolotl, for GRPO: 0 to 0.5 is healthy, above 2 the policy has gone too far. Per token."""
 WHOLE_TEXT = 40.0
-"""Nats per completion, over whose tokens TRL's PPO sums. Chosen: well above the 6 or so that its adaptive controller
-aims at (remote_gpu_trainer)."""
+"""Nats per completion, over whose tokens TRL's PPO sums. Chosen: its controller aims at some 6 (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
 """Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
 MIN_DIVERGENCE_RECORDS = 5
@@ -356,8 +353,7 @@ MAX_GAIN_SWINGS = 1.25
 """Standard deviations of its swing by which a reward that only swings ends above or below its start, at most. Chosen: a
 steady rise ends 2.9 of the whole curve above it."""
 MOSTLY_NOISE = 0.7
-"""Share of the variance between neighbours that makes rewards those of single episodes. Chosen: on simulated rises
-under noise."""
+"""Share of variance between neighbours in rewards of single episodes. Chosen: on simulated rises under noise."""
 MAX_SINKING_CORRELATION = -0.6
 """Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
@@ -367,8 +363,7 @@ OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl"
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
 """The share of actions taken at random in Q-learning."""
 MAX_FINAL_RANDOM_SHARE = 0.06
-"""A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
-Stable-Baselines3's DQN."""
+"""A first share of random actions that ends a schedule. Source: the final 0.05 of Stable-Baselines3's DQN."""
 SOON = 0.06
 """Share of the steps by which random actions have ended too soon. Chosen: Stable-Baselines3 takes a tenth by default,
 and healthy agents of the data set a third and more."""
@@ -379,8 +374,7 @@ MAX_FIRST_RECORDS = 3
 MAX_LATER_REWARD_SHARE = 0.5
 """Share of the first reward that no later one brings. Chosen: by hand."""
 MAX_REWARD_SPREAD_RATIO = 3.0
-"""Times their mean that the spread of completions may be for a reward to be more than luck. Chosen: of right and wrong
-answers, a tenth were right."""
+"""Times the mean that the spread may be for a reward to be no luck. Chosen: a tenth of answers are right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,7 @@ CLASSES = (2, 3, 4, 5, 10, 100, 1000)
 NEAR_GUESS = 0.03
 """Share by which a first loss may be off the guess of one of them. Chosen: by hand."""
 TUNING = (5e-6, 5e-5)
-"""Peaks of the learning rate in full fine-tuning. Chosen: around the 1e-5 to 5e-5 of axolotl_stability; few models from
-scratch are trained so."""
+"""Peak learning rates of full fine-tuning. Chosen: around 1e-5 to 5e-5 of axolotl_stability; few new models so."""
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
 MOST_OF_LOSS = 0.5
 """Share of the loss that its squared error is in each record. Chosen: a penalty is the rest."""
@@ -196,6 +195,5 @@ def knows_nothing(run: Run, start: float) -> bool:
 
 
 def _is_tuned(run: Run) -> bool:
-    """Say whether the learning rate is one of those that trained models are tuned with."""
     rate = finite_of(run, "learning_rate").value
     return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]

@@ -113,11 +113,9 @@ def usual_instead(run: Run, name: str, value: float) -> str:
 
 
 MIN_TUNED_PARAMETERS = 2e7
-"""Parameters below which usual rates are those of a model trained from scratch. Chosen: the smallest published language
-models that people tune have 1e8."""
+"""Parameters below which rates are those of a new model. Chosen: the smallest published models to tune have 1e8."""
 MIN_TUNED_WIDTH = 384
-"""Width of a model below which they are, where its parameters are unknown. Chosen: the smallest published language
-models that people tune have 576."""
+"""Width below which they are, where parameters are unknown. Chosen: the smallest published models to tune have 576."""
 MIN_TUNED_STEP_SECONDS = 0.025
 """Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token; as much memory
 is read and written for its optimizer as takes a fast device a hundredth of a second."""
@@ -128,8 +126,7 @@ TOTAL_FLOPS = "total_flos"
 STEPS_A_SECOND = "train_steps_per_second"
 """Steps a second that the Trainer sums up at the end of a run."""
 MAX_UNTRAINED_ACCURACY = 0.15
-"""Share of tokens right at the first record of a language model that has learnt nothing yet. Chosen: a pretrained one
-has 0.3 at least."""
+"""Share of tokens right at the first record of an untrained model. Chosen: a pretrained one has 0.3 at least."""
 MIN_UNTRAINED_ENTROPY_NATS = 2.2
 """Nats of entropy at that record. Chosen: a pretrained one has seldom more than 1.5."""
 
@@ -163,7 +160,6 @@ def _step_seconds(run: Run) -> float | None:
 
 
 def _summed_up(run: Run, name: str) -> float | None:
-    """Return the last value of what is summed up under a name, if it is positive."""
     found = next((series.finite for key, series in run.series.items() if key.rpartition("/")[2] == name), None)
     return float(found.value[-1]) if found is not None and len(found) and float(found.value[-1]) > 0 else None
 
@@ -294,8 +290,7 @@ RATES_OF_FAMILY = {
 }
 """Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
 OF_MOMENTUM = 4.0
-"""Highest usual rate of SGD, summed over all steps that a momentum repeats. Chosen: four times that of the linear
-scaling rule."""
+"""Highest usual rate of SGD, summed over steps of a momentum. Chosen: four times that of the linear scaling rule."""
 OF_ROWS = 256
 """Rows of a batch up to which it holds. Chosen: as in the linear scaling rule."""
 

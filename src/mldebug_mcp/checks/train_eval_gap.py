@@ -61,8 +61,7 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
 
 
 LEAST_RISE = 0.01
-"""Of the minimum: by so much it rises for good. Chosen: evaluation on a fixed set is nearly free of sampling noise from
-time to time."""
+"""Of the minimum: by so much it rises for good. Chosen: evaluation on a fixed set has hardly any noise."""
 SHARE_OF_START = 0.03
 """Share of the first evaluation loss, or of what training began with where larger, that a rise is. Chosen: near zero a
 doubling is nothing; small sets move by 3 % as the model wanders."""
@@ -74,8 +73,7 @@ are not learnt by heart so. Chosen: by hand."""
 FALL_OF_RISE = 0.25
 """The same as a share of the rise; the smaller of both counts. Chosen: by hand."""
 BELOW_TRAINING = 0.05
-"""Share that an evaluation must rise by that stays below the training loss: training then has noise of its own, of
-dropout or of a high rate. Chosen: by hand."""
+"""Share by which an evaluation below the noisy training loss, of dropout or a high rate, must rise. Chosen: by hand."""
 TIMES_BELOW = 2.0
 """Times what counts else that it must rise by: the evaluation wanders with that noise. Chosen: by hand."""
 IN_A_ROW = 4
@@ -83,8 +81,7 @@ IN_A_ROW = 4
 SHARE_IN_A_ROW = 0.008
 """Share of the first that then suffices. Chosen: noise would turn back."""
 LEARNS_ON = 0.1
-"""Share of the training loss at the lowest evaluation, by which it falls on. Chosen: a rise while the training loss
-goes on falling is not scatter."""
+"""Share of the training loss at the lowest evaluation by which it falls on. Chosen: a rise meanwhile is not scatter."""
 LEAST_LATE = 4
 """Evaluations that tell their noise. Chosen: by hand."""
 MIN_RECORDS_PER_EVALUATION = 6
@@ -93,8 +90,7 @@ MAX_SLIGHT_RISE_SHARE = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not reported. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
 MAX_OVERCONFIDENT_RISE_SHARE = 0.5
-"""Of the minimum: a rise by less comes from answers that are too sure, while most answers are right and get better.
-Chosen: by hand."""
+"""Of the minimum: a rise by less is of answers that are too sure, while most get better. Chosen: by hand."""
 OF_START_TOO_SURE = 0.1
 """Of the loss at first: a rise by less while accuracy stays comes from the few wrong answers, given ever more
 surely. Chosen: overfitted runs of nine right answers in ten rise by more."""
@@ -105,8 +101,7 @@ STAYS_RIGHT = 0.03
 LEFT_OF_START = 0.25
 """Of the loss at first, what is left of it where nearly all is learnt. Chosen: one common class has as much left."""
 MIN_EARLIER_RISE_RATIO = 2.0
-"""Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
-Chosen: by hand."""
+"""Times an earlier rise that came back: evaluated at every step it goes up and down. Chosen: by hand."""
 LEAST_OF_EXCERPT = 6
 """Evaluations from which the first may be the lowest although the log begins late. Chosen: by hand."""
 MAX_LOG_START_SHARE = 0.5
@@ -257,8 +252,7 @@ def _training_levels_at_rise(
 MAX_ROWS_TRIED = 2000
 """Rows up to which a number of them is tried. Chosen: by hand."""
 MAX_CHANCE_OF_MULTIPLES = 1e-3
-"""How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
-hand."""
+"""How likely random numbers may be multiples of some 1 / n that small, for n to be believed. Chosen: by hand."""
 LEAST_DECIMALS = 2
 """Digits that shares are printed with at least. Chosen: by hand."""
 MOST_DECIMALS = 6

@@ -174,7 +174,6 @@ def _by_state(run: Run) -> Metric | None:
 
 
 def _step_of_best(state: Mapping[str, object]) -> int | None:
-    """Return the step of the checkpoint that the Trainer's state calls best, by its name."""
     place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
     return int(place[1]) if place else None
 

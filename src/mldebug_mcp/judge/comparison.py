@@ -211,7 +211,6 @@ def settings_with_rate(run: Run) -> Mapping[str, Scalar]:
 
 
 def _overlap(run: Run, reference: Run, metric: str) -> bool:
-    """Say whether both runs logged a metric over common steps."""
     if metric not in reference or not len(run[metric].finite) or not len(reference[metric].finite):
         return False
     first, last = _common_steps(run[metric].finite, reference[metric].finite)

@@ -502,14 +502,12 @@ def _intervals(run: Run, series: Series) -> Floats:
 
 
 def _is_tokens(name: str) -> bool:
-    """Say whether a metric counts the tokens so far, or those of each record."""
     if name.endswith(PER_RECORD):
         return canonical(name.removesuffix(PER_RECORD)) == Quantity.TOKENS_SEEN
     return name == Quantity.TOKENS_SEEN
 
 
 def _tokens(run: Run, share: Series) -> Floats | None:
-    """Return the tokens that each record stands for, shape (n,)."""
     logged = next((run[name].finite for name in run.series if _is_tokens(name)), None)
     if logged is not None and len(logged) >= 2:
         total = counted_up(logged.value)
@@ -528,7 +526,6 @@ def _tokens(run: Run, share: Series) -> Floats | None:
 
 
 def _seconds(run: Run, share: Series) -> Floats | None:
-    """Return the seconds that each record stands for, shape (n,)."""
     pace = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
     if pace is not None and len(pace.finite) >= 2 and run.step_name == "step":
         series = pace.finite

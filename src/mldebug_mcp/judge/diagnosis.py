@@ -177,13 +177,11 @@ LITTLE_BITS = -1.5
 """Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 healthy runs and 45 of 89
 of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
 NO_RESULT_BITS = 10.0
-"""Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
-by hand."""
+"""Bits against `healthy` where no loss, score or reward is understood: no result was seen. Chosen by hand."""
 OF_REWARDS = ("reward_broken", "no_reward_variance")
 """Causes that leave no differences between rewards."""
 OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
-"""Bits where the loss of one rank alone is not finite. Chosen by hand: no public log shows how often each is the cause.
-"""
+"""Bits where one rank's loss alone is not finite. Chosen by hand: no public log shows how often it is the cause."""
 KL_FIRST_BITS = 3.0
 """Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
 KL_RUNS_ON_BITS = 7.0

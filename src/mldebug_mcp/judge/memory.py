@@ -216,7 +216,6 @@ def _stated(device: DeviceMemory) -> list[CategoryBytes]:
 
 
 def _unexplained(view: History, category: Category) -> int:
-    """Return the bytes of a category that were put there without a stack."""
     mine = view.held & (view.category == category)
     by_itself = (view.allocations.stack == 0) & (view.sure != Sure.CERTAIN)
     unknown = view.category == Category.UNKNOWN

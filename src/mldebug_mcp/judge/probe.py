@@ -504,7 +504,6 @@ def _rate(measured: Measured) -> float | None:
 
 
 def _curve(losses: list[float]) -> list[CurvePoint]:
-    """Return the losses, thinned evenly, with the first and the last."""
     count = len(losses)
     chosen = (
         range(count)

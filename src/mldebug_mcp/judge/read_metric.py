@@ -147,7 +147,6 @@ def _thinned_to(series: Series, points: int) -> Series:
 
 
 def _values(run: Run, series: Series, first: float | None, last: float | None, points: int) -> MetricValues:
-    """Return the values of a curve between two steps."""
     begin, end = -math.inf if first is None else first, math.inf if last is None else last
     inside = series.between(begin, end)
     if not len(inside):

@@ -347,7 +347,6 @@ def _check_causes(reply: Reply) -> None:
 
 
 def _cited(reply: Reply, facts: Sequence[Fact]) -> dict[int, Fact]:
-    """Return the facts that the grounds cite, by their number in the prompt, as they come."""
     numbers = dict.fromkeys(int(number) for number in _CITED.findall(reply.grounds))
     return {number: facts[number - 1] for number in numbers if 0 < number <= len(facts)}
 
@@ -361,8 +360,7 @@ READER_WEIGHT = 1.35
 """Power of the reader's probability in the pool. A power above 1 makes surer: of 180 readings of 120 labelled runs
 readers are right more often than they claim. Chosen near the best of `python -m benchmarks.readers pool`."""
 MIN_REST = 0.1
-"""What a reader leaves at least for the causes that it does not name: nobody thinks of everything. Chosen: the power
-above makes surer what is left."""
+"""What a reader leaves at least for causes that it does not name. Chosen: the power above makes surer what is left."""
 MIN_PROBABILITY = 1e-4
 """A probability counts as at least so much: a logarithmic pool of a zero would rule a cause out for good."""
 

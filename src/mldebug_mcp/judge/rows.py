@@ -482,8 +482,7 @@ def _next_call(path: str, data: Data | None) -> Call | None:
 MIN_ROWS_FOR_USUAL = 8
 """Rows that are needed to know what is usual. Chosen: of fewer a spread cannot be measured."""
 MIN_ODD_DEVIATIONS = 6.0
-"""Robust standard deviations from which on a row is called odd. Chosen: some ten rows with five numbers each are looked
-at, and lengths of texts have long tails."""
+"""Robust standard deviations of an odd row. Chosen: ten rows with five numbers are seen; lengths have long tails."""
 LEAST_SPREAD = 0.05
 """Spread of a share that is taken for noise, at least. Chosen: a token more or less in a short row."""
 LEAST_LOG_SPREAD = 0.2

@@ -243,7 +243,6 @@ def in_its_place(
 
 
 def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
-    """Return the first fault behind the leading hypothesis."""
     return next((hypothesis for hypothesis in hypotheses[1:] if hypothesis.cause not in NO_FAULTS), None)
 
 

@@ -51,8 +51,7 @@ AGAINST_HEALTHY = {"certain": 4.0, "likely": 2.5, "depends": 0.0}
 """Bits that it takes off `healthy`. Counted on unread scripts of eight authors: 96 of 151 with a fault had such a
 finding, and 14 of 149 healthy ones. That is more than six to one."""
 BITS_AGAINST = 3.0
-"""Bits that what a script does right takes off a cause: one of eight such faults comes in by a door that it does not
-see. Chosen."""
+"""Bits that what a script does right takes off a cause: one of eight such faults is not seen. Chosen."""
 
 
 def inspect_script(path: str | Path, reader: Reader | str | None = None) -> ScriptReport:
@@ -126,7 +125,6 @@ def _judged(scripts: Sequence[Roles], notes: list[str]) -> tuple[list[ScriptFind
 
 
 def _not_judged(scripts: Sequence[Roles]) -> str:
-    """Return why no training loop was judged; nothing where one was."""
     if any(roles.trains_by_hand for roles in scripts):
         return ""
     trainer = any(roles.trains_elsewhere for roles in scripts)

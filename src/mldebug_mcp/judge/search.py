@@ -181,7 +181,6 @@ def indexed() -> Iterator[Document]:
 
 
 def _cited() -> dict[str, tuple[str, ...]]:
-    """Return the causes whose sections cite each quote."""
     causes: dict[str, list[str]] = {}
     for cause in catalogue().causes.values():
         for quote in cause.quotes:

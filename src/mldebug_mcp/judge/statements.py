@@ -1115,7 +1115,6 @@ def _assertion(code: str) -> ast.expr | None:
 
 
 def _is_sentence(part: ast.AST) -> bool:
-    """Return whether a part of code is text that is not a name."""
     return (
         isinstance(part, ast.Constant)
         and isinstance(part.value, str | bytes)

@@ -192,12 +192,10 @@ def left_out_of_sweep(answers: Sequence[Answered]) -> list[str]:
 
 
 def _tells_any(answer: Answered, varied: Collection[str]) -> bool:
-    """Say whether a run tells any of the settings in which the runs differ."""
     return any(answer.settings.get(name) is not None for name in varied)
 
 
 def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
-    """Return the result that most runs have, and the runs that have it; "" where none has one."""
     finite = [answer for answer in answers if answer.row.last is not None and math.isfinite(answer.row.last)]
     results = Counter(answer.row.metric for answer in finite if answer.row.metric)
     metric = results.most_common(1)[0][0] if results else ""

@@ -28,8 +28,7 @@ from mldebug_mcp.models.runs import News
 LOOK_INTERVAL_SECONDS = 30.0
 """Seconds between two looks."""
 MIN_SILENT_SECONDS = 300.0
-"""Seconds without a new record after which a run is called silent. Chosen by hand: an evaluation or a checkpoint may
-take minutes."""
+"""Seconds without a record after which a run is silent. Chosen by hand: an evaluation may take minutes."""
 MIN_TIMES_USUAL_INTERVAL = 10.0
 """Times the usual interval that have to pass without a record, too. Chosen by hand."""
 MAX_SHOWN_FACTS = 3
@@ -242,7 +241,6 @@ def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
 
 
 def _progress_facts(run: Run) -> dict[str, Any]:
-    """Return how far a run has come, as news tell it."""
     return {"step": run.last_step, "step_name": run.step_name}
 
 

@@ -202,8 +202,7 @@ def how_to_log(metric: str, run: Run) -> str | None:
 
 
 MIN_DOUBT_PROBABILITY = 0.15
-"""There is doubt where the second hypothesis has this probability ...; chosen by hand: of a healthy run whose loss
-alone is logged it has 0.1."""
+"""Probability of a second hypothesis that is doubt ...; chosen: of a healthy run with a loss alone it has 0.1."""
 MIN_JUDGED_SYMPTOMS = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
 OF_RESOURCES = ("step_time", "data_wait_high", "memory_grows")

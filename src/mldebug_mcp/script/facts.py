@@ -425,7 +425,6 @@ def rows_cut(node: ast.Subscript) -> str:
 
 
 def _is_over_rows(others: list[ast.expr], node: ast.Call) -> bool:
-    """Say whether a statistic is taken over the first axis, or over all of them."""
     axes = [keyword.value for keyword in node.keywords if keyword.arg in ("axis", "dim")] or others[:1]
     first = axes[0].elts[0] if axes and isinstance(axes[0], ast.Tuple | ast.List) and axes[0].elts else None
     return not axes or constant_of(first or axes[0]) in (0, None)
@@ -501,7 +500,6 @@ def _place_of(node: ast.Call) -> str:
 
 
 def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | None:
-    """Return the facts of a mask, or of what is filled under one; None for another function."""
     first = given[0] if given else NOTHING
     if name in ("eq", "ne") and len(others) == 1:
         return equals(first, others[0], is_equal=name == "eq")

@@ -135,8 +135,7 @@ MAX_SMALL_INPUT = 100
 LEAST_VALUES = 16
 """Finite values that an input must have. Chosen: fewer give no mean and deviation."""
 LEAST_LARGEST = 0.01
-"""Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
-features."""
+"""Least that the largest absolute value may be. Chosen: rows of length one have more up to 10,000 features."""
 MIN_PEAK_OF_BYTES = 32
 """Greatest number of an image that was left as bytes. Chosen: darker images of bytes are rare."""
 MAX_PEAK_SCALED = 8
@@ -145,8 +144,7 @@ LEAST_WITHIN = 0.02
 """Deviation within an image. Chosen: a normalised photograph has about 1, one from 0 to 1 a few tenths; black images
 have 0, and what was divided by 255 twice some thousandths."""
 INPUT_NOT_NORMALIZED_LEAST_ROWS = 8
-"""Rows that a table must have for its features to be judged one by one. Chosen: fewer give no deviation of a
-feature."""
+"""Rows a table must have for its features to be judged one by one. Chosen: fewer give no deviation of a feature."""
 
 
 @batch_check(
@@ -288,8 +286,7 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
 
 
 MIN_TIMES_SPREAD = 2.5
-"""Times by which deviations of the two kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and
-more."""
+"""Times that deviations of the kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and more."""
 MIN_TIMES_OF_SOUNDS = 100
 """The same for sounds, which are loud or soft. Chosen: numbers of 16 bits are 32,768 times as large as floats."""
 SOUNDS = ("audio", "waveform", "waveforms", "input_values")
@@ -299,8 +296,7 @@ MIN_ROWS_OF_KIND = 3
 MIN_ROWS_OF_SCALES = 16
 """Rows from which two kinds differ from a wide spread. Chosen: of fewer, gaps are large by chance."""
 MAX_SMOOTHNESS_APART = 0.25
-"""Difference of the correlations of neighbouring numbers in the two kinds. Chosen: between photographs and noise lies
-four times as much."""
+"""How far correlations of neighbours differ in the two kinds. Chosen: photographs and noise are four times as far."""
 MIN_IMAGES_OF_PART = 16
 """Images of a file or a split from which its mean tells its kind. Chosen: fewer are of one scene."""
 MAX_SHARE_OF_DISTANCE = 0.25
@@ -606,8 +602,7 @@ def _targets_in_inputs(batch: Batch) -> list[str]:
 
 
 MAX_RESCALED_RESIDUAL = 1e-10
-"""Share of the target's variance that an input leaves from which it is the target in another scale. Chosen: rounding
-to 32 bits leaves a thousandth of it."""
+"""Share of the target's variance that the rescaled target leaves. Chosen: rounding to 32 bits leaves a thousandth."""
 MIN_KINDS_OF_TARGET = 20
 """Different targets from which a line shows a copy. Chosen: two classes lie on a line with any two values."""
 

@@ -25,14 +25,12 @@ MAX_SHARD_NAME = 80
 MAX_FILES_NAMED = 3
 """Files that a sentence names. Chosen: a line holds as many."""
 NEARLY_ALL = 0.9
-"""Share of documents that end with an id for it to be their end. Chosen: texts end with one punctuation mark in up to
-two thirds of the cases."""
+"""Share of documents that end with their end id. Chosen: up to two thirds of texts end with one punctuation mark."""
 MOST_WITHOUT = 0.05
 """Share of documents that may lack their end. Chosen: a format may split long documents."""
 
 
 def _name(batch: Batch, number: int) -> str:
-    """Return an id with its text, where a tokenizer knows it."""
     text = batch.texts.pieces([number])[0] if batch.texts is not None else ""
     return f"id {number} ({quoted(text)})" if text else f"id {number}"
 
@@ -418,7 +416,6 @@ def _misread(corpus: CorpusCounts) -> str:
 
 
 def _is_half_zero(counts: CorpusCounts | ShardCounts) -> bool:
-    """Return whether every second token is 0, and the others are not."""
     if counts.pairs < MIN_PAIRS:
         return False
     shares = sorted(zeros / counts.pairs for zeros in counts.zeros)

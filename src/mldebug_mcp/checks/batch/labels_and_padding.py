@@ -18,8 +18,7 @@ from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
 VOID = (255, -1)
-"""Pixels that belong to no class. Source: the label images of Pascal VOC, Cityscapes and ADE20K, and SegFormer, for
-255."""
+"""Pixels that belong to no class. Source: label images of Pascal VOC, Cityscapes, ADE20K; SegFormer, for 255."""
 
 
 @batch_check(
@@ -396,8 +395,7 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
 
 
 LEAST_LABELS = 8
-"""Labels from which a single class is reported, and twice as many from which a dominant one is. Chosen: chance explains
-fewer."""
+"""Labels from which a single class is reported, and twice as many for a dominant one. Chosen: chance explains fewer."""
 MIN_DOMINANT_CLASS_SHARE = 0.9
 """Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
 

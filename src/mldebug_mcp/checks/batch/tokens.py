@@ -141,11 +141,9 @@ def _mostly(side: Sequences, token: int, special: Ints) -> Bools:
 
 
 MOST_SPARE = 512
-"""Tokens that a model may have beyond its tokenizer's. Chosen: a small vocabulary that is padded has a large share to
-spare."""
+"""Tokens that a model may have beyond its tokenizer's. Chosen: a small padded vocabulary has a large share to spare."""
 SHARE_SPARE = 0.05
-"""Share of the model's tokens that its tokenizer may lack. Chosen: twice the widest padding of common models, 2.3 % in
-DeepSeek V2."""
+"""Share of tokens that its tokenizer may lack. Chosen: twice the widest usual padding, 2.3 % in DeepSeek V2."""
 
 
 @batch_check(
@@ -288,13 +286,11 @@ TOKENS_COMPARED = 512
 MIN_TOKENS_COMPARED = 64
 """Tokens from which a share of them tells. Chosen: of fewer, edges explain it."""
 EDGE_TOKENS = 2
-"""Tokens at each end of a stretch between special tokens that are not compared: it may begin or end inside a word, or
-lose a space."""
+"""Tokens at each end of a stretch that are not compared: it may begin inside a word, or lose a space."""
 MIN_STRETCH = 3 * EDGE_TOKENS
 """Tokens of a stretch that is compared. Chosen: a third of it is away from its ends."""
 MAX_SHARE_LOST = 0.08
-"""Share of further tokens that do not come back. Chosen: of a tokenizer's own ids none is lost, but where texts that
-were tokenized apart meet."""
+"""Share of tokens that are lost. Chosen: no own id is lost but where texts that were tokenized apart meet."""
 MAX_SHARE_LOST_OF_LONG = 0.02
 """The same where the tokens are as long as those of the vocabulary are on average. Chosen: either alone may have
 another reason; the own texts of nine tokenizers show neither."""
@@ -309,8 +305,7 @@ MAX_SHARE_UNREADABLE = 0.02
 """Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
 UNREADABLE = "\ufffd"
 MIN_SHARE_REPEATED = 0.95
-"""Share of tokens that come back when the text of the first attempt is tokenized again. Chosen: where all is kept it
-is 1."""
+"""Share of tokens that come back where the first text is tokenized again. Chosen: where all is kept it is 1."""
 
 
 @batch_check(

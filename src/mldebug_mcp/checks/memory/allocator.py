@@ -315,8 +315,7 @@ def cached_not_released(device: DeviceMemory) -> Evidence | None:
 LEAST_RATIO = 1.5
 """Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""
 GATHERED_RATIO = 1.1
-"""The same where outputs gathered by `nn.DataParallel` make the difference. Chosen: its replicas otherwise hold the
-same, so that less is not a coincidence."""
+"""The same for outputs gathered by `nn.DataParallel`. Chosen: otherwise its replicas hold the same."""
 DEVICE_IMBALANCE_LEAST_BYTES = 64 * MIB
 """Bytes by which the fullest device must exceed the emptiest. Chosen: by hand."""
 TAKES_PART = 0.02
@@ -362,7 +361,6 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
 
 
 def _gathered(device: DeviceMemory) -> int:
-    """Return the bytes of gathered outputs that a device holds at its peak."""
     view = device.view
     if view is None:
         return 0
@@ -394,8 +392,7 @@ def history_missing(snapshot: MemorySnapshot) -> Evidence | None:
 
 
 ROUND_NUMBER = 1000
-"""A history of exactly so many events, or a multiple, has filled its buffer. Chosen: `max_entries` is given in round
-numbers."""
+"""A history of so many events, or a multiple, has filled its buffer. Chosen: `max_entries` is round."""
 
 
 @memory_symptom(

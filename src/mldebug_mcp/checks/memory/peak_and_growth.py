@@ -408,8 +408,7 @@ def _steps_left(device: DeviceMemory, rate: int) -> int | None:
 
 
 LEAST_SITES = 3
-"""Lines of the forward pass whose results stay. Chosen: a graph keeps those of nearly every layer, a list keeps one,
-and a cache of keys and values two."""
+"""Lines of the forward pass whose results stay. Chosen: a list keeps one, a cache of keys and values two."""
 LEAST_KEPT = 0.5
 """Share of what forward passes make that must stay, by lines over steps, by tensors within an evaluation. Chosen: a
 graph keeps most of it; under `no_grad` only what the program itself keeps stays, its outputs."""

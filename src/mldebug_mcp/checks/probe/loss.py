@@ -344,8 +344,7 @@ def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
 
 
 MIN_UPHILL_COSINE = 0.1
-"""Cosine of a step with the slope of the loss from which on it goes up. Chosen: Adam's first step, near the sign of the
-slope, has a cosine of -0.3 to -0.8."""
+"""Cosine of a step with the slope of the loss that goes up it. Chosen: Adam's first step has one of -0.3 to -0.8."""
 
 
 @probe_symptom(effects={"wrong_loss": "sometimes"})
@@ -484,8 +483,7 @@ def probe_own_optimizer_learns(contrast: Curve) -> Evidence | None:
 
 
 MIN_SHARE_OF_WAY_LEFT = 0.25
-"""Share of the way from the first loss to the goal that a failed run has left. Chosen: a run that needs only some steps
-more does not count."""
+"""Share of the way to the goal that a failed run has left. Chosen: a run that needs some steps more does not count."""
 
 
 @probe_symptom(

@@ -80,8 +80,7 @@ def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Ev
 
 
 MAX_USUAL_INIT_FACTOR = 8.0
-"""Times the usual deviation of a weight matrix from which on it is large. Chosen: usual schemes lie within a factor of
-3 of sqrt(2 / (5 fan_in))."""
+"""Times the usual deviation of weights that is large. Chosen: usual schemes are within 3 times sqrt(2 / (5 fan_in))."""
 
 
 @probe_symptom(effects={"bad_init": "sometimes"}, sources=("bekman_mle",), background=0.003)
@@ -109,8 +108,7 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
 
 
 MIN_DEAD_UNIT_SHARE = 0.9
-"""Share of the units of a rectifier that are zero for all rows. Chosen: a small batch leaves up to half of a healthy
-layer at zero."""
+"""Share of a rectifier's units that are zero. Chosen: a small batch leaves half of a healthy layer at zero."""
 
 
 @probe_symptom(effects={"dead_units": "usually"})
@@ -130,8 +128,7 @@ def probe_units_dead(measured: Measured, activations: list[Operation]) -> Eviden
 
 
 MIN_SATURATED_SHARE = 0.8
-"""Share of the outputs where a squashing activation is flat. Chosen: a tanh of unit-variance inputs saturates on under
-1 %."""
+"""Share of the outputs where a squashing activation is flat. Chosen: tanh of unit variance saturates on under 1 %."""
 
 
 @probe_symptom(effects={"vanishing_gradients": "usually", "bad_init": "rarely"}, background=0.001)
@@ -333,8 +330,7 @@ def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) ->
 
 
 MIN_USUAL_LEARNING_RATE = 3e-6
-"""Learning rate below which nothing is learnt in a probe. Chosen: full fine-tuning of large models goes down to
-5e-6."""
+"""Learning rate below which nothing is learnt in a probe. Chosen: full fine-tuning goes down to 5e-6."""
 
 
 @probe_symptom(effects={"lr_too_low": "sometimes"}, background=0.005)

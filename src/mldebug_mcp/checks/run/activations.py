@@ -50,8 +50,7 @@ def logits_of(run: Run) -> list[Series]:
 
 
 MIN_LOGIT_RISE_RATIO = 1.4
-"""Growth of logits up to where the loss fails, or to the end of the log. Chosen: those of healthy runs grow as long as
-something is learnt."""
+"""Growth of logits up to the failing loss, or to the end. Chosen: healthy ones grow while something is learnt."""
 MIN_RISING_BLOCK_SHARE = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LOGIT_LEVEL_BLOCKS = 10
@@ -61,8 +60,7 @@ LEVEL_PART_DIVISOR = 4
 RUN_ACTIVATIONS_LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
 RUN_ACTIVATIONS_LEFT = 0.2
-"""Share of its highest at which a spread is gone. Chosen: at a fifth the cosine of two embeddings of one length is
-0.96."""
+"""Share of its highest at which a spread is gone. Chosen: at a fifth two embeddings have a cosine of 0.96."""
 MAX_VANISHED_SPREAD = 0.003
 """The most that a spread which is gone may be. Chosen: 2048 even dimensions have a spread of 0.022 each."""
 OF_UNITS = 0.5
@@ -70,8 +68,7 @@ OF_UNITS = 0.5
 MIN_EMBEDDING_COSINE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
 MIN_RATIO_WITHOUT_FAILURE = 2.0
-"""Growth of logits from the second quarter on, of those that do not settle while the loss falls on. Chosen: those in
-healthy runs flatten with their loss."""
+"""Growth from the second quarter of logits that settle not with the loss. Chosen: healthy ones flatten with it."""
 MIN_RECENT_RISE_RATIO = 1.15
 """Growth over the last quarter of the same logits. Chosen: those in healthy runs flatten with their loss."""
 MIN_LOGIT_GROWTH = 10.0

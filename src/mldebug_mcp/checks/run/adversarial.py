@@ -21,8 +21,7 @@ from mldebug_mcp.logs.run import Run
 MAX_VANISHED_LOSS = 0.01
 """Median below which a loss is gone. Chosen: a discriminator in play is near zero on single batches alone."""
 NEARLY_ALWAYS = 0.05
-"""Bound of the loss in nearly all records of a loss that is gone. Chosen: in play it is near zero on single batches
-alone."""
+"""Bound of nearly all records of a loss that is gone. Chosen: in play it is near zero on single batches alone."""
 MIN_SHARE_BELOW = 0.9
 """Share of the records below that bound. Chosen: a discriminator in play is near zero on single batches alone."""
 MIN_BEATEN_CROSS_ENTROPY = 3.0

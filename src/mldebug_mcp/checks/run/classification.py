@@ -42,18 +42,15 @@ from mldebug_mcp.logs.run import Run, Series
 MAX_SHARE_ROUNDING = 6e-5
 """How far a share may be off. Chosen: half of a unit in the fourth digit, to which they are printed, and a bit more."""
 MAX_RELATIVE_COUNT_ERROR = 2e-3
-"""Of a number of classes: how far one worked out may be from a whole one. Chosen: shares are printed with four
-digits."""
+"""Of a number of classes: how far one may be from a whole one. Chosen: shares are printed with four digits."""
 MOST_CLASSES = 20
 """Classes, where their number is not configured. Chosen: of more, nearly every share is near to one of so many."""
 OF_ONE_CLASS = 2
 """Classes up to which a bare F1 is that of one of them."""
 ONE_ANSWER_APART = 0.02
-"""A balanced accuracy or macro F1 lies so far below the accuracy. Chosen: else it says no more than the accuracy
-does."""
+"""A balanced accuracy or macro F1 lies so far below the accuracy. Chosen: else it says no more than accuracy."""
 OF_THE_MEAN = (-0.05, 0.01)
-"""R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen: by
-hand."""
+"""R² of a constant: held-out targets have a mean some hundredths of their spread away. Chosen: by hand."""
 NEAR_ENTROPY = 0.02
 """Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen: by hand."""
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
@@ -330,8 +327,7 @@ MIN_SHARE_OF_CLASSES_MISSED = 0.3
 CLASS_ANSWERS_APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
 MIN_RANKING_AUC = 0.7
-"""An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
-hand."""
+"""Area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by hand."""
 
 
 def minority_missed(run: Run) -> Evidence | None:
@@ -445,8 +441,7 @@ MIN_ALL_RIGHT_ACCURACY = 0.98
 AT_REST = 0.02
 """Share of its level by which a loss at rest moves. Chosen: by hand."""
 MAX_OFF_WHOLE_CLASSES = 0.05
-"""How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
-floor."""
+"""How far a number of classes from a loss is from a whole one. Chosen: such losses come within 0.01 of the floor."""
 LEAST_ACCURACY = 0.5
 """Accuracy from which on it bounds the loss. Chosen: below, most answers are wrong."""
 MIN_PRETRAINED_ACCURACY = 0.75
@@ -592,11 +587,9 @@ MIN_ACCURACY_FOR_SMOOTHING = 0.9
 MAX_LABEL_SMOOTHING = 0.2
 """What labels are smoothed by. Chosen: most recipes smooth by 0.1."""
 MAX_NATS_BELOW_FLOOR = 0.03
-"""Nats below the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
-it."""
+"""Nats below the floor. Fitted: benchmarks/faults, softmaxes before the loss lie -0.01 to 0.1 from it."""
 MAX_NATS_ABOVE_FLOOR = 0.06
-"""Nats above the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
-it."""
+"""Nats above the floor. Fitted: benchmarks/faults, softmaxes before the loss lie -0.01 to 0.1 from it."""
 MIN_SHARE_AT_FLOOR = 0.7
 """Of the later half of the records, so many keep to the floor. Chosen: they rise and fall with the accuracy."""
 MIN_RATIO_TO_CALIBRATED = 1.15

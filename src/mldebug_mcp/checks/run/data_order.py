@@ -233,7 +233,6 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
 
 
 def _levels(passes: list[Floats], parts: int) -> Floats:
-    """Return the median of each part of each pass, shape (passes, parts)."""
     lengths, part = np.array(list(map(len, passes)))[:, np.newaxis], np.arange(parts)
     begins = np.cumsum(lengths)[:, np.newaxis] - lengths
     edges = begins + part * (lengths // parts) + np.minimum(part, lengths % parts)  # as numpy.array_split cuts
@@ -471,8 +470,7 @@ MIN_PAIRS_AT_LAG = 30
 MEASURE_SAME_ORDER_SIGMAS = 6.5
 """Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
 SAME_ORDER_SIGMAS_OF_PASS = 4.0
-"""The same at the length of a pass whose stretches show a pattern. Fitted: no run of another order in benchmarks/corpus
-has 3.5."""
+"""The same at the length of a pass with a pattern. Fitted: no run of another order in benchmarks/corpus has 3.5."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
 MAX_NEXT_RECORD_CORRELATION = 0.3

@@ -73,14 +73,11 @@ from mldebug_mcp.logs.run import Run
 
 
 AT_ONCE = 1.5
-"""Times the training loss that evaluation has from the first on. Chosen: a model that has just begun to generalise
-worse is some per cent off."""
+"""Times the training loss of evaluation from the first on. Chosen: one that just got worse is some per cent off."""
 MIN_GAP_NATS = 0.3
-"""Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
-worse is some per cent off."""
+"""Nats of evaluation above training from the first on. Chosen: one that just got worse is some per cent off."""
 MIN_POSITIVE_TRAINING_NATS = 0.3
-"""Training loss, in nats, above which an evaluation loss far below zero is a gap. Chosen: near zero, noise alone makes
-the ratio large."""
+"""Training loss, in nats, above which one far below zero is a gap. Chosen: near zero, noise makes large ratios."""
 MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
 NATS_OF_TOKENS = 0.5
@@ -120,38 +117,33 @@ MIN_GAP_NOISE_SIGMAS = 2.0
 MAX_FIRST_GAP_SHARE = 0.65
 """Share of the late gap that the first evaluation has, at most. Chosen: a gap of about two thirds was there at once."""
 OF_TRAIN = 0.3
-"""A gap within the first pass as a share of the training loss. Fitted: 87 healthy runs of benchmarks/faults stay below
-0.19, 14 with copied rows are above 1.6."""
+"""Gap in the first pass over the training loss. Fitted: 87 healthy runs are below 0.19, 14 with copies above 1.6."""
 EVAL_GAP_OF_START = 0.03
 """The same gap as a share of the training loss at first. Fitted: on the same 87 healthy runs of benchmarks/faults."""
 MIN_GAP_STANDARD_ERRORS = 5.0
 """The same gap in standard errors of its own. Fitted: on the same 87 healthy runs of benchmarks/faults."""
 MIN_WIDE_GAP_RATIO = 1.4
-"""Times the training loss throughout the later half. Chosen: networks on small tables and pictures end at 1.9 and
-2.5."""
+"""Times the training loss throughout the later half. Chosen: on small tables and pictures it ends at 1.9 and 2.5."""
 FACTOR_OF_BEST = 5.0
 """The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too. No faulty
 run of the data set stands above 2.4 there, and a healthy one at 3.1."""
 AT_BEST = 1.05
 """Times its lowest within which evaluation ends near it. Chosen: by hand."""
 MAX_IMPROVED_LOSS_SHARE = 0.85
-"""Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
-near."""
+"""Share of the first training loss that evaluation comes to. Chosen: no run of benchmarks/faults comes near."""
 MAX_FOLLOWING_SET_GAP_SHARE = 0.2
 """Share of the training loss within which another held-out set follows it. Chosen: half of `MIN_WIDE_GAP_RATIO`."""
 MAX_GENERALISING_LOSS_SHARE = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
 none has a gap to a training loss near zero and an evaluation so far down and at its best."""
 SHARE_OF_START = 0.1
-"""Share of it that is the least gap, and what is not near zero. Chosen: no healthy run of benchmarks/faults comes
-near."""
+"""Share of it that is the least gap, and what is not near zero. Chosen: no run of benchmarks/faults comes near."""
 MIN_RATIO_ABOVE_START = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
 MAX_VANISHED_TRAINING_SHARE = 0.05
 """Share of the first training loss below which it counts as gone. Chosen: rows known by heart come to 0.02."""
 MIN_REMAINING_GAP_SHARE = 0.2
-"""Share of the first training loss that evaluation stays above it where training is gone. Chosen: no healthy run does
-both."""
+"""Share of the first training loss that evaluation keeps where training is gone. Chosen: no healthy run does both."""
 LEFT_BY_FAR = 0.4
 """The same where the training loss is only near zero. Chosen: no healthy run does both."""
 MIN_CONTINUED_FALL_SHARE = 0.05
@@ -565,16 +557,13 @@ MAX_INITIAL_SCORE_GAP = 0.25
 MIN_WIDE_SCORE_GAP = 0.3
 """The later gap of scores. Chosen: by hand."""
 MIN_NEAR_BEST_SCORE = 0.9
-"""Score that is near its best: of training, rows are known by heart; of the first evaluation, no more is to be gained.
-Chosen: by hand."""
+"""Score near its best: rows of training are known by heart; a first evaluation gains no more. Chosen: by hand."""
 MAX_FALLEN_LOSS_SHARE = 0.2
 """Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
 MAX_SCORE_PROGRESS_SHARE = 0.25
-"""Part of the way to its bound that the score should have come by then. Chosen: what gives a fifth of the loss has most
-answers right."""
+"""Part of the way to its bound that the score has come. Chosen: at a fifth of the loss most answers are right."""
 MIN_TYPICAL_LOSS_RATIO = 2.0
-"""Times the loss of training at the same accuracy, typically. Fitted: healthy runs with both lie between 0.75 and
-1.3."""
+"""Times the loss of training at the same accuracy. Fitted: healthy runs with both lie between 0.75 and 1.3."""
 MIN_LOWEST_LOSS_RATIO = 1.8
 """The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
 FEW_WRONG = 0.98

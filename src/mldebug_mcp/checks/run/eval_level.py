@@ -74,8 +74,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 FAR_BELOW = 0.65
-"""Share of the training loss below which evaluation lies. Chosen: dropout and augmentation cost a third from the
-start."""
+"""Share of the training loss below which evaluation lies. Chosen: dropout and augmentation cost a third."""
 FROM_THE_START = 0.35
 """The same in any case, however the run began. Chosen: dropout and augmentation cost a third from the start."""
 MAX_FIRST_SHARE_RATIO = 0.7
@@ -83,8 +82,7 @@ MAX_FIRST_SHARE_RATIO = 0.7
 MIN_BELOW_TRAINING_SHARE = 0.9
 """Share of the later evaluations that lie below training. Chosen: by hand."""
 FAR_BELOW_OF_TOKENS = 0.85
-"""Share of the training loss below which evaluation lies, of language models. Chosen: they train with little
-dropout."""
+"""The same of language models. Chosen: they train with little dropout."""
 GAP_OF_TOKENS = 0.5
 """Nats of that gap. Chosen: they train with little dropout."""
 LEAST_GAP = 0.05
@@ -98,14 +96,11 @@ TIMES_OF_TOKENS = 2.0
 MIN_KEPT_TRAINING_SHARE = 0.75
 """Share of its first level that training keeps. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 MIN_TRAIN_EVAL_RATIO = 1.17
-"""Times the evaluation loss that training typically has. Fitted: on label noise in benchmarks/faults, no healthy run
-has it."""
+"""Times the evaluation loss that training has. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LAGS_ALWAYS = 1.12
-"""Times the evaluation loss that training has at every evaluation. Fitted: on label noise in benchmarks/faults, no
-healthy run has it."""
+"""The same at every evaluation. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 EVAL_BELOW_APART = 0.08
-"""Share of the first loss by which both are apart. Fitted: on label noise in benchmarks/faults, no healthy run has
-it."""
+"""Share of the first loss that parts both. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 MIN_GAP_GROWTH_RATIO = 1.2
 """Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LEAST_LAGGING = 8
@@ -792,8 +787,7 @@ EVAL_METRIC_FLICKERS_LEAST = 8
 EVAL_METRIC_FLICKERS_SHARE = 0.25
 """Typical change from one evaluation to the next, as a share of the level. Chosen: by hand."""
 SHARE_OF_TOKENS = 0.08
-"""The same of the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2
-%."""
+"""The same of the loss of a language model. Chosen: means over thousands of random tokens move by 1 or 2 %."""
 SHARE_LEVEL = 0.3
 """The least level that such a share is taken of, for a metric up to 1. Chosen: by hand."""
 MIN_RANDOM_CHANGE_RATIO = 0.5

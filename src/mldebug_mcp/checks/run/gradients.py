@@ -88,8 +88,7 @@ BELOW_LABELS = 0.1
 """Share of the gradient that the labels alone give the last bias: a norm below it is far too small. Fitted: on trained
 runs, where those that learn slowly have 1.5 times as much and more."""
 AS_LABELS = (0.8, 1.2)
-"""The same as a range: a norm within it comes of the labels alone. Fitted: on trained runs, where those that learn
-slowly have 1.5 times as much and more."""
+"""The same as a range: such a norm is of the labels alone. Fitted: slow learners have 1.5 times as much and more."""
 AT_CHANCE = 0.05
 """Share by which a loss may miss ln C, the loss of a uniform guess. Fitted: on trained runs."""
 MIN_NORM_FALL_RATIO = 1000.0
@@ -420,8 +419,7 @@ SUM_SLOPE = (0.4, 1.35)
 """Power of the number of steps with which the norm grows, where each step is logged. Gradients of one direction add up
 with the power 1, and with less once they turn. Fitted: 232 healthy runs stay below 0.4."""
 SUM_SLOPE_THINNED = (0.75, 1.3)
-"""The same where some steps are logged. Fitted: 232 healthy runs stay below 0.74; a learning rate that is too high
-makes it grow exponentially."""
+"""The same where some steps are logged. Fitted: 232 healthy runs stay below 0.74; at too high a rate it explodes."""
 SUM_UNEXPLAINED = 0.15
 """Share of the variance of the logarithm that the power leaves. Fitted: of trained sums 0 to 0.12."""
 SUM_TIMES = 2.5

@@ -259,11 +259,9 @@ LOSS_SLOW_LEAST = 0.005
 MAX_SLOW_PROGRESS = 0.4
 """The most progress that is slow. Chosen: above it is not."""
 MIN_LATER_FALL_SHARE = 0.35
-"""Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
-quarter there, a straight line a half."""
+"""Share of progress in the later half. Chosen: an exponential or power law has a quarter, a straight line a half."""
 LATER_SHARE_PER_PROGRESS = 0.3
-"""How much more of the fall comes in the later half for each part of progress beyond `MAX_CLEARLY_SLOW_PROGRESS`.
-Chosen: much progress is hardly slow."""
+"""How much more of it that is, by progress above `MAX_CLEARLY_SLOW_PROGRESS`. Chosen: much progress is hardly slow."""
 MAX_CLEARLY_SLOW_PROGRESS = 0.1
 """Progress from which on more is asked of the later half. Chosen: much progress is hardly slow."""
 LEAST_STEPS = 100
@@ -297,11 +295,9 @@ NEAR_MEAN = 0.05
 MAX_CREEPING_SCORE = 0.25
 """The most that is learnt by the end where learning is slow. Chosen: what learns at its pace is done, or beyond."""
 MIN_LATER_GAIN_SHARE = 0.15
-"""Share of its whole gain that a score makes in the later half. Chosen: what learns at its pace is nearly done by
-then."""
+"""Share of its whole gain that a score makes in the later half. Chosen: what learns well is nearly done by then."""
 MIN_RATE_SPENT = 1e-30
-"""Learning rate, summed over steps, that is spent at least. Chosen: a rate of zero spends nothing, and something must
-be divided by."""
+"""Learning rate, summed over steps, that is spent at least. Chosen: a rate of zero cannot be divided by."""
 
 
 def loss_slow(run: Run) -> Evidence | None:

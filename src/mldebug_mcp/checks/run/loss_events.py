@@ -87,8 +87,7 @@ def interval(series: Series) -> float:
 
 
 LONE_SPIKE_SIGMAS = 7.0
-"""Standard deviations that a lone spike is off. Chosen: at most 2 % of curves with noise of Student's t with 3 degrees
-of freedom have one."""
+"""Standard deviations that a lone spike is off. Chosen: at most 2 % of curves with noise of Student's t(3) have one."""
 MIN_LONE_SPIKE_RATIO = 4.0
 """Times as far off as any other record, as it is or on the logarithm. Chosen: at most 2 % of such curves have one."""
 SIGMAS_ON_LOG = 4.0
@@ -98,8 +97,7 @@ MIN_RATIO_WITHOUT_LOGARITHM = 6.0
 MIN_RECORDS_AFTER_FALL = 24
 """Records behind the first fall without which none counts as alone. Chosen: by hand."""
 _LEVEL_RECORDS_PER_SIDE = 3
-"""Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
-median of six."""
+"""Records on each side whose median is the level. Chosen: no second record and no slope moves a median of six."""
 _BATCH = 1 << 15
 """Records looked at together. Chosen: what is worked out of them fits into the caches of a processor."""
 
@@ -199,21 +197,18 @@ def _middle(curve: Floats) -> Floats:
 
 
 JUMPS_SIGMAS = 8.0
-"""A spike stands this far above the noise of the points before it. Chosen: on simulated curves with normal, lognormal
-and heavy-tailed noise."""
+"""A spike is so far above the noise before it. Chosen: on curves with normal, lognormal and heavy-tailed noise."""
 SKEWED_SIGMAS = 5.0
 """... and this far on the logarithm. Chosen: on simulated curves, as noise that multiplies reaches far up."""
 SHARE_OF_LEVEL = 0.15
-"""... and this share of the level above it. Chosen: axolotl_stability speaks of factors of 2 to 10; large models show
-smaller jumps."""
+"""... and this share of the level above it. Chosen: axolotl_stability has factors of 2 to 10, large models less."""
 SHARE_OF_PROGRESS = 0.05
 """... and this share of all the progress made. Chosen: near zero loss, a factor of ten is nothing."""
 TAIL_POWER = 8
 """Power of `heaviness` by which single outliers must reach farther, up to where 1 % of curves have their largest.
 Fitted: Student's t with 3 degrees of freedom, 60 to 2000 points; at most 2 % of such curves show one."""
 MIN_RECORDS_FOR_NOISE = 8
-"""Records below which the factor of a jump counts, and the records before it lie close together. Chosen: no noise can
-be estimated from fewer."""
+"""Records below which the factor of a jump counts, and a quiet level. Chosen: no noise can be estimated from fewer."""
 EXCERPT_FACTOR = 1.5
 """The factor of such a jump. Chosen: by hand."""
 MIN_LONG_LOG_RECORDS = 12
@@ -353,8 +348,7 @@ WATCHED = (
 TOTALS = ("num_tokens",)
 """Those that are counted up from the beginning: what moves is how much each record adds."""
 BESIDE_SIGMAS = 5.0
-"""A metric moved if it lies this many standard deviations of the records before from their median ... Chosen: by
-hand."""
+"""A metric moved if it lies so many standard deviations of records before from their median ... Chosen: by hand."""
 LEAST_FACTOR = 1.2
 """... and differs from it by this factor. Chosen: by hand."""
 JUST_BEFORE_RECORDS = 8
@@ -474,8 +468,7 @@ AT_ONCE_RECORDS = 3
 MAX_STEPS_PER_RECORD = 5.0
 """Steps per record beyond which what fades seems over at once. Chosen: recoveries of our runs take as many steps."""
 MIN_FADING_RECORDS = 2
-"""Records between half of the height and the end of a jump. Chosen: what comes back over more records was not one
-batch."""
+"""Records between half of the height and the end of a jump. Chosen: what comes back over more was not one batch."""
 LEAST_EVEN = 3
 """Jumps whose distance can be measured. Chosen: by hand."""
 MAX_SPACING_SPREAD_SHARE = 0.1

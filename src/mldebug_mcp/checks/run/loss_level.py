@@ -167,7 +167,6 @@ def _accuracies(run: Run) -> Floats:
 
 
 def _guesses(run: Run, uniform: float) -> bool:
-    """Say whether the accuracy stays that of a guess, however rough the loss."""
     right, guess = _accuracies(run), math.exp(-uniform)
     return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
 
@@ -283,8 +282,7 @@ BEYOND_NOISE = 2.0
 MIN_RUNAWAY_LOSS_RATIO = 20.0
 """Times its first size of a loss that has no bound. Chosen: by hand."""
 MIN_LATER_FALL_SHARE = 0.4
-"""Share of the fall in the later half of such a loss. Chosen: a straight line has half of it there, an exponential a
-quarter."""
+"""Share of the fall in the later half of such a loss. Chosen: a straight line has a half, an exponential a quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
 OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE, needs=("dice", "iou", "jaccard"))
@@ -487,8 +485,7 @@ LEAST_LN_OF_CHARACTERS = math.log(60)
 TOKEN_LEVEL_NEAR = 0.05
 """Share of ln(vocabulary) within which a new model guesses uniformly. Chosen: by hand."""
 MAX_FIRST_FALL_SHARE = 0.25
-"""Share of ln(vocabulary) below it of a first record that is the mean of several steps. Chosen: a model that was
-trained before has less than half."""
+"""Share of ln(vocabulary) by which a mean of first steps is below it. Chosen: a trained model has less than half."""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""
 
@@ -513,11 +510,9 @@ def from_scratch(run: Run) -> float | None:
 
 
 MIN_EARLY_LOSS_SHARE = 0.1
-"""Share of ln(vocabulary) that no model comes to soon. Chosen: with batches of a million tokens the best have 3 nats on
-prose by then, 1.5 on code."""
+"""Share of ln(vocabulary) that none comes to soon. Chosen: with a million tokens a batch prose has 3 nats, code 1.5."""
 MAX_EARLY_STEPS = 1000
-"""Steps within which no model comes there. Chosen: with batches of a million tokens the best have 3 nats on prose by
-then, 1.5 on code."""
+"""Steps within which none comes there. Chosen: with a million tokens a batch prose has 3 nats by then, code 1.5."""
 MAX_STEPS_OF_NOTHING_LEARNT = 2.0
 """Optimizer steps in which no model learns to copy what it is to predict. Chosen: that takes tens."""
 FALL_TO_NOTHING = 1000.0

@@ -51,24 +51,19 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 NEAR_KNOWN = 0.15
-"""How near a first loss must come to a multiple of the configured number of micro-batches. Chosen: the more there are
-to choose from, the nearer."""
+"""How near a first loss comes to a multiple of the known micro-batches. Chosen: the more choice, the nearer."""
 NEAR_GUESSED = 0.04
 """The same of a usual number of micro-batches. Chosen: the more there are to choose from, the nearer."""
 OUTWEIGHED = 1 / 3
 """Share of a loss that what evaluation measures has at least, where it is what training is for. Chosen: by hand."""
 NEAR_ROWS = 0.08
-"""How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
-"""
+"""How near to a uniform guess the first loss of a row comes where rows are summed. Chosen: a new head is so near."""
 NEAR_EVALUATION = 0.25
-"""How near the quotient to the evaluation loss must come at most. Chosen: noise, dropout and rows learnt by heart move
-it so far."""
+"""How near the quotient to the evaluation loss must come. Chosen: noise, dropout and known rows move it so far."""
 MAX_QUOTIENT_SIGMAS = 3.0
-"""Standard deviations of the logarithm of the quotient within which it must come. Chosen: noise, dropout and rows
-learnt by heart move it so far."""
+"""Standard deviations of its logarithm within which it comes. Chosen: noise, dropout and known rows move it so far."""
 NEAR_STEADY = 0.155
-"""How near it must come at least, where the quotients agree. Chosen: noise, dropout and rows learnt by heart move it so
-far."""
+"""How near it must come at least, where the quotients agree. Chosen: noise, dropout and known rows move it so far."""
 LOSS_SCALE_SUSPICIOUS_FAR = 2.5
 """Quotient above which regularisation is unlikely. Chosen: dropout adds less than a factor of two."""
 MAX_QUOTIENT_LOG_RANGE = 0.5
@@ -80,8 +75,7 @@ MAX_MICRO_BATCHES = 4096
 LEAST_RECORDS = 3
 """Records at which a loss is a whole multiple of the logarithm of the perplexity. Chosen: by hand."""
 MAX_MULTIPLE_ERROR_SHARE = 0.01
-"""How near to a multiple the loss is. Chosen: both are printed with three digits; bits are 1.44 times as many as
-nats."""
+"""How near to a multiple the loss is. Chosen: both have three digits; bits are 1.44 times as many as nats."""
 LOSS_SCALE_SUSPICIOUS_ABOVE = 1.1
 """Times ln(vocabulary) above which only a sum can lie. Chosen: heads add a tenth."""
 LEAST_LN = 8.0
@@ -284,8 +278,7 @@ MAX_EXTRA_START_NATS = 0.5
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
 FOR_A_MOMENT = 2.5
-"""Times the loss of a guess to which the first steps may raise a healthy one for a moment. Chosen: a sum of losses
-raises it further."""
+"""Times the loss of a guess to which first steps may raise a healthy one. Chosen: a sum of losses raises it further."""
 TIMES_MEAN = 10.0
 """Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
 zero, which targets that are scaled have for their mean."""
@@ -523,8 +516,7 @@ LEAST_WINDOW = 6
 MOST_WINDOW = 39
 """The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
-"""Loss that is as good as zero. Chosen: no real data are fitted to this cross-entropy within a tenth of a run, or
-within a warmup."""
+"""Loss that is as good as zero. Chosen: no real data are fitted so well in a tenth of a run, or in a warmup."""
 MIN_WARMUP_RISE_SHARE = 0.25
 """Share of the lowest loss by which it rises. Chosen: batches move it less."""
 RISE_SIGMAS = 6.0

@@ -61,8 +61,7 @@ MIN_WARMUP_RATE_RATIO = 1.5
 AT_PEAK = 0.99
 """Share of its highest value at which the rate is at its peak. Chosen: by hand."""
 MAX_SHARE_PAST_PEAK = 0.1
-"""Share of the warmup by which the last finite loss may lie behind the peak. Chosen: records need not fall on the
-peak."""
+"""Share of the warmup by which the last finite loss lies behind the peak. Chosen: no record need be at the peak."""
 MIN_NONFINITE_RECORDS = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is not a coincidence."""
 MIN_LOST_STRETCHES = 5

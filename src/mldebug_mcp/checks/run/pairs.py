@@ -127,7 +127,6 @@ def margin_of(run: Run) -> Series | None:
 
 
 def _common_values(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
-    """Return the steps at which both metrics were logged, and their values there; None where there are none."""
     if not all(name in run for name in names):
         return None
     found = at_common_steps(run[names[0]].finite, run[names[1]].finite)
@@ -149,11 +148,9 @@ LEAST_BELOW = 4
 LEAST_STEPS = 20
 """Steps that those records cover. Chosen: fewer are the beginning."""
 MAX_CHANCE_ACCURACY = 0.58
-"""An accuracy that is at most chance. Chosen: a third of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
-healthy."""
+"""An accuracy that is at most chance. Chosen: a third of the way to the 0.7 that remote_gpu_trainer calls healthy."""
 MIN_LEARNT_ACCURACY = 0.65
-"""An accuracy that has learnt. Chosen: two thirds of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
-healthy."""
+"""An accuracy that has learnt. Chosen: two thirds of the way to the 0.7 that remote_gpu_trainer calls healthy."""
 ACCURACY_STANDARD_ERRORS = 2.0
 """Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
@@ -325,8 +322,7 @@ LEAST_FALL = 10.0
 MIN_FALL_GAIN_RATIO = 1.5
 """Times what the margin gains that the chosen answers lose. Chosen: they then fall together more than apart."""
 OF_ALL = 0.75
-"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
-hand."""
+"""... or they lose this share of the log-probability at first, whatever the rejected do. Chosen: by hand."""
 
 
 @symptom(background=0.03, sources=("razin_displacement", "remote_gpu_trainer"))

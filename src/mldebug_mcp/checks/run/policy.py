@@ -78,8 +78,7 @@ MOVES = ("approx_kl", "kl", "clip_ratio")
 STILL_RECORDS = 10
 """Records of a policy that stands still. Chosen: by hand."""
 MAX_ROUNDING_DIVERGENCE = 1e-6
-"""What rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a thousand times
-as large."""
+"""What float32 leaves of the divergence of two equal policies. Chosen: a usual update is a thousand times as large."""
 SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
 RATIOS = {
@@ -287,8 +286,7 @@ def policy_movement(run: Run) -> Answers:
 
 
 MAX_COLLAPSED_ENTROPY_NATS = 0.01
-"""Nats per token below which a policy has collapsed. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is
-healthy."""
+"""Nats per token below which a policy has collapsed. Source: axolotl_stability; in GRPO 0.05 to 0.5 is healthy."""
 SHARE_OF_START = 0.1
 """Share of its entropy at the start below which an agent has collapsed. Source: axolotl_stability."""
 SHARE_OF_START_OF_TEXT = 0.02
@@ -308,8 +306,7 @@ MIN_UNCHANGED_RECORDS = 60
 SAME_AT_END = 0.2
 """Share of the records at the end with the same reward. Chosen: by hand."""
 MIN_RANDOM_ACTION_SHARE = 0.5
-"""Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
-Chosen: by hand."""
+"""Share of random actions at which, if it stays, an agent does not act on what it learns. Chosen: by hand."""
 
 
 def entropy_low(run: Run) -> Evidence | None:
@@ -498,8 +495,7 @@ NEAR_LIMIT = 0.7
 MIN_CUT_COMPLETION_SHARE = 0.5
 """Share of completions cut off that shows the limit is near. Chosen: by hand."""
 MOST_WITH_SCORES = 4.0
-"""Growth below this factor is a remark where scores of evaluation rise with it. Chosen: answers that take thought grow
-so."""
+"""Growth below this is a remark where scores of evaluation rise with it. Chosen: answers that take thought grow so."""
 WHILE_LEARNING = 3.0
 """The same where the reward rises near the reference. Chosen: answers that take thought grow so."""
 MIN_SHARE_AT_LONGEST = 0.25

@@ -223,8 +223,7 @@ STEP_TIME_FEW = 8
 FEW_FACTOR = 1.5
 """Times any record before that each of them then takes. Chosen: by hand."""
 MIN_CLIMB_CORRELATION = 0.6
-"""Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
-any order have 0.6 once in 20."""
+"""Rank correlation of a few times with their order. Chosen: a step up in the middle has 0.75, eight by chance 0.6."""
 MIN_SHARE_OF_EXTRA_TIME = 0.6
 """Share of the time beyond the usual. Chosen: more than a half, with noise."""
 MIN_LASTING_SLOWDOWN_RATIO = 2.0
@@ -686,11 +685,9 @@ MID_RUN = 0.1
 MID_RUN_STEPS = 50.0
 """Steps beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
 MIN_LOSS_RATIO = 1.5
-"""Times the losses of all other ranks that one ends above them. Chosen: shares of one batch have losses that scatter
-about the same level."""
+"""Times the losses of all other ranks that one ends above. Chosen: shares of one batch scatter about one level."""
 FAR_SIGMAS = 3.0
-"""Times the noise from record to record that it ends above them. Chosen: shares of one batch have losses that scatter
-about the same level."""
+"""Times the noise of records that it ends above them. Chosen: shares of one batch scatter about one level."""
 
 
 def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
@@ -747,8 +744,7 @@ MIN_RANK_SIGMAS = 3.0
 SLOWER_IN = 0.8
 """Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
 SLOWEST_IN = 0.5
-"""Share of the records in which it is the slowest of all. Chosen: a median moves with single slow steps where all ranks
-become slow at once."""
+"""Share of records in which it is the slowest. Chosen: single slow steps move a median where all ranks are slow."""
 BEYOND_OTHER_RANKS = 1e6
 """Times the largest value of the other ranks. Chosen: no rows of one data set differ by that."""
 LOST_ALONE = "lost_alone"

@@ -41,18 +41,15 @@ JOIN_TREND_RECORDS = 40
 MAX_REPORTED_RESUMES = 20
 """Resumes that a log reports, at most. Chosen: more are the run's habit, and no news."""
 MIN_MISSING_GAP_RATIO = 5.0
-"""Times the usual distance between records: so long a gap in the steps is a missing part of the log. Chosen: by
-hand."""
+"""Times the usual distance between records: so long a gap in steps is a missing part of the log. Chosen: by hand."""
 STRETCHES = (5, 7, 10, 14, 20, 28, 40, 56, 80)
-"""Records after a join that are tried for the length of a dip. Chosen: each is about 1.4 times the one before, so that
-one is near any length."""
+"""Records after a join that are tried for the length of a dip. Chosen: each is about 1.4 times the one before."""
 MAX_RECORDS_BEFORE_JOIN = 20
 """Records before a join whose level a dip is compared with. Chosen: by hand."""
 RESUMES_BACK = 0.05
 """Of a pass, by which the epoch falls back, and that a whole pass is away. Chosen: counts are rounded by less."""
 FIRST_LEFT = 0.05
-"""Of the stretch before: a segment starts behind this first part of it. Chosen: else it is another run from the
-beginning."""
+"""Of the stretch before: a segment starts behind this part of it. Chosen: else it is another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +254,9 @@ FALLS_SHARE = 0.1
 FALLS_BACK = 0.5
 """Of the fall: so much of it is lost again afterwards."""
 MAX_PRIOR_FALL_SHARE = 0.6
-"""Of the fall: before it the loss keeps within this, unless it goes far below that. Chosen: else it is the end of a
-rise."""
+"""Of the fall: the loss keeps within this before, unless it goes far below. Chosen: else it is the end of a rise."""
 MIN_DEPTH_OF_FALL = 0.3
-"""Of the fall: by so much it goes below all that came shortly before, where the loss was not steady. Chosen: by
-hand."""
+"""Of the fall: by so much it goes below all that came just before, where the loss was not steady. Chosen: by hand."""
 NEAR_ZERO = 0.3
 """Of the loss at the start: what it falls from. Chosen: a loss near zero falls by half again and again."""
 MAX_PRIOR_LEVEL_RATIO = 2.0
@@ -339,12 +334,10 @@ def _steepest(values: Floats, place: int, width: int) -> int:
 
 
 def _medians(values: Floats, width: int) -> Floats:
-    """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
     return row_medians(np.lib.stride_tricks.sliding_window_view(values, width))
 
 
 def _lowest(values: Floats, width: int) -> Floats:
-    """Return the smallest value of each stretch of `width` values, shape (n - width + 1,)."""
     return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 

@@ -346,8 +346,7 @@ def reward_course(run: Run) -> Answers:
 
 
 HIGH_SHARE = 0.8
-"""Share of the groups without spread from which on a record has none. Source: axolotl_stability, `frac_reward_zero_std`
-below 0.8 is healthy."""
+"""Share of groups without spread that a record is without. Source: axolotl_stability, below 0.8 is healthy."""
 GROUPS_ZERO = 1e-6
 """Standard deviation of rewards up to which there is none. Chosen: that of rewards up to 1, rounded."""
 MAX_REWARD_ROUNDING_SHARE = 1e-6
@@ -489,8 +488,7 @@ def reward_spread(run: Run) -> Answers:
 MIN_SCORES = 6
 """Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
 MIN_PAIRED_SCORES = 18
-"""Finite values that a score which is logged with the reward must have. Chosen: two medians of three that share none;
-of six blocks."""
+"""Finite values of a score that is logged with the reward. Chosen: two medians of three that share none."""
 MAX_RESTING_CHANGE_SHARE = 0.1
 """Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
 rises before the first success, and goes on to it."""
@@ -583,8 +581,7 @@ MAX_SQUARED_ERROR_RATIO = 1e6
 """Times the squared reward: no squared error of a value reaches it. Chosen: with a discount of 0.99 values err by 200
 rewards, and by some times that before they settle."""
 LEAST_IMPOSSIBLE = 1000.0
-"""The least of that where the longest episode bounds the returns, as many rewards as it has steps. Chosen: most
-episodes may bring nothing, and few a lot."""
+"""The least of that where the longest episode bounds returns. Chosen: most episodes may bring nothing, few a lot."""
 _SHORT = regex(r"(?:.*/)?(?:(?:mean|avg|average|max)_?q|q_?(?:mean|avg|average|max))", re.IGNORECASE, needs="q")
 """Names of the values of actions that are too short to be understood elsewhere."""
 
@@ -687,18 +684,15 @@ MIN_VALUE_LOSS_RATIO = 30.0
 GROWTH_ALONE = 1000.0
 """The same where no reward tells the scale. Chosen: on simulated curves."""
 MIN_UNPREDICTED_LOSS_RATIO = 100.0
-"""Times the loss on the largest returns at which a loss ends that they do not explain. Chosen: errors are ten times as
-large."""
+"""Times the loss on the largest returns of one that they do not explain. Chosen: errors are ten times as large."""
 MAX_UNEXPLAINED_ERROR_RATIO = 100.0
 """Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
 OUT_OF_REACH = 1000.0
-"""Root of the loss there. Chosen: a fresh network gives values of about one and does not learn a thousand times that in
-a run."""
+"""Root of the loss there. Chosen: a fresh network gives values of about one and learns no thousand times that."""
 LEAST_RECORDS = 8
 """Records of a loss or of values. Chosen: by hand."""
 MAX_VALUE_RETURN_RATIO = 10.0
-"""Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
-it."""
+"""Times the largest value that returns explain. Chosen: scaled rewards and a bonus make some times of it."""
 TIMES_GROWING = 3.0
 """The same where values still grow. Chosen: by hand."""
 STILL_GROWS = 1.5

@@ -98,8 +98,7 @@ MIN_SHARE_FROM_ENDS = 0.01
 WAY_LEFT = 0.001
 """Share of the way, the sum of the rates, that is left to go. Chosen: by hand."""
 MIN_SPENT_RUN_SHARE = 0.75
-"""Share of the run in which it is left. Chosen: a rate that waits for a plateau stays at its peak for longer than a
-quarter."""
+"""Share of the run in which it is left. Chosen: a rate that waits for a plateau keeps its peak for longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,13 +345,11 @@ def _begins_anew(rate: Floats, at: int) -> bool:
 SCHEDULE_ABOVE = 1.9
 """Times the configured peak from which a peak lies above it. Chosen: by hand."""
 MIN_PEAK_SHORTFALL_RATIO = 3.0
-"""Times that a peak is smaller where it lies below it. Chosen: more is asked, as a log may miss the peak between two
-records."""
+"""Times that a peak is smaller below it. Chosen: more is asked, as a log may miss the peak between two records."""
 MIN_SCHEDULE_DEVIATION_SHARE = 0.35
 """Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
 MAX_EARLY_DECAY_PROGRESS = 1 - MIN_SCHEDULE_DEVIATION_SHARE
-"""Share of the plan after which a rate does not decay early. Chosen: a line has less left, then, than that
-deviation."""
+"""Share of a plan after which a rate does not decay early. Chosen: a line then has less left than that deviation."""
 SCHEDULE_LEAST = 4
 """Records behind the peak. Chosen: fewer show no course."""
 CYCLES = ("cycle", "restart", "t_0", "t_mult")

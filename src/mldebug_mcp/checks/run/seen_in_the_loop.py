@@ -104,8 +104,7 @@ def features_few(run: Run) -> Evidence | None:
 MIN_SPREAD_BATCHES = 20
 """Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
 FED_TIMES = 2.0
-"""Times the usual, or its part, that the spread of an odd batch is. Chosen: neither batches of few rows nor images of
-all kinds come near."""
+"""Times the usual, or its part, that an odd batch spreads. Chosen: no batches of few rows or odd images come near."""
 MIN_ODD_SPREAD_SIGMAS = 10.0
 """Median deviations that it is off. Chosen: neither batches of few rows nor images of all kinds come near."""
 MAX_SHARE_OF_ODD_BATCHES = 0.1

@@ -120,7 +120,6 @@ _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 
 
 def _frozen_how(run: Run, frozen: Series, moved: Floats) -> str:
-    """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
     is_evaluation = frozen.role is not None and frozen.role.is_evaluation and frozen.quantity in LOSSES
@@ -412,7 +411,6 @@ def update_of_a_part_jumps(run: Run) -> Facts:
 
 
 def _times_before(part: Series) -> float:
-    """Return how many times its median before the highest value is."""
     at = int(np.argmax(part.value))
     return float(part.value[at]) / median(part.value[:at]) if at >= LEAST_PAIRS else 0.0
 
@@ -510,8 +508,7 @@ MIN_WORSE_LEVEL_RATIO = 1.5
 MAX_RETURNED_LEVEL_RATIO = 1.1
 """Times its level before to which an evaluation comes at most where it does not rise. Chosen: noise has less."""
 MAX_STEADY_RATIO = 1.1
-"""Times by which a learning rate, or what is as calm, moves at most from record to record. Chosen: schedules and long
-averages move by less."""
+"""Times by which a learning rate moves at most between records. Chosen: schedules and long averages move by less."""
 LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
 
@@ -570,8 +567,7 @@ MIN_GROWTH_RATIO = 3.0
 SUM_GROWS = 1.5
 """The same of a norm that hardly scatters. Chosen: such a norm of fresh rows shrinks, or grows by less."""
 NEIGHBOURS_ALIKE = 0.05
-"""Share of its level by which a norm differs from the record before. Chosen: sums of gradients have 0 to 0.05, and
-healthy norms that grow as much 0.1 and more."""
+"""Share of its level by which a norm differs from the one before. Chosen: sums have 0 to 0.05, growing norms 0.1."""
 LEFT_OF_SCATTER = 0.5
 """Share of the scatter of the loss that such a sum keeps at most. Chosen: a norm of fresh rows scatters as much."""
 ROWS_DIFFER = 0.02
@@ -608,8 +604,7 @@ def growing(run: Run, loss: Series) -> Facts:
 
 
 RUNS_OFF_TIMES = 1000.0
-"""Times its first value, or times one where that is less, that a measured column is for good. Chosen: what starts near
-zero may grow as far and be sound."""
+"""Times its first value, at least one, that a column is for good. Chosen: what starts near zero may grow as far."""
 _ADDS_UP = frozenset(
     {"total", "sum", "cum", "cumulative", "elapsed", "flops", "tokens", "seen", "time", "count", "far"}
 )
@@ -1098,8 +1093,7 @@ def norm_huge_at_start(run: Run, loss: Series) -> Facts:
 MIN_BACKWARD_GROWTH = 30.0
 """Times the gradient norm of the last layer that the first one has. Chosen: a sound start keeps it within ten."""
 MIN_GROWTH_BETWEEN = 3.0
-"""Times the same that the next layer has. Chosen: inputs in raw units make the gradient of the first layer alone large.
-"""
+"""Times the same that the next layer has. Chosen: raw inputs make the gradient of the first layer alone large."""
 NOT_LEARNT = 0.4
 """Share of its start that the loss keeps where such gradients hold learning up. Chosen: what is learnt keeps less."""
 
@@ -1477,7 +1471,6 @@ def _after(series: Series, step: float) -> Series:
 
 
 def _rate_moves(run: Run, step: float) -> bool:
-    """Say whether the learning rate differs around a step by a tenth."""
     if (rate := logged(run, "learning_rate")) is None:
         return False
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
@@ -1577,8 +1570,7 @@ def _rate_is_cut_at(run: Run, step: float) -> bool:
 
 
 MIN_EXPLAINED_SHARE = 0.5
-"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
-records, a quarter at most."""
+"""Share of the variance without trend that the place in the period explains. Chosen: of noise a quarter at most."""
 LEAST_PERIOD = 3
 """Records of the shortest period. Chosen."""
 MOST_OF_PERIODS = 4000

@@ -76,8 +76,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 
 LEAST_MULTIPLE = 1.8
-"""Factor between two losses that are the same elsewhere. Chosen: dropout and augmentation raise a training loss by
-less."""
+"""Factor between two losses that are the same elsewhere. Chosen: dropout and augmentation raise a loss by less."""
 MOST_SPREAD = 0.2
 """How far the logarithm of that factor varies at most. Chosen: a gap changes while it opens."""
 NEAR_SETTING = 0.25
@@ -250,13 +249,11 @@ def evaluation_began_alike(run: Run, losses: Losses) -> Facts:
 
 
 AS_IN_TRAINING = 0.1
-"""Of the first training loss, by which an evaluation differs from training at most to be served as training rows are.
-Chosen."""
+"""Of the first training loss, by which an evaluation that is as training rows differs at most. Chosen."""
 ANOTHER_SCALE = 30.0
 """Times the first training loss, beyond which another set is measured by another loss. Chosen."""
 FAR_APART = 0.3
-"""Of the first training loss, by which another set lies above that evaluation. Chosen: rows of another origin do too,
-where much is learnt of them."""
+"""Of the first training loss, by which another set lies above it. Chosen: where much is learnt other rows do too."""
 
 
 def held_out_sets_disagree(run: Run) -> Facts:
@@ -966,8 +963,7 @@ def quantiles_mirrored(run: Run) -> Facts:
 NO_TEXT_RIGHT = 0.01
 """Score of written texts up to which none is right, whether it is a share or in per cent. Chosen."""
 MOST_WRONG = 0.5
-"""Share of words or characters from which on a text is mostly wrong. Chosen: one wrong token in ten takes few others
-with it."""
+"""Share of words or characters of a text that is mostly wrong. Chosen: one wrong token in ten takes few along."""
 KNOWN_LOSS = 0.1
 """Cross-entropy of a token from which on a third and more of all answers of ten tokens is right. Chosen: by hand."""
 _EXACT = frozenset({"exact", "em", "seq", "sequence", "sentence", "whole"})
@@ -1202,8 +1198,7 @@ def loss_rises_with_order(run: Run, loss: Series) -> Facts:
 
 
 MIN_LEAD_OVER_TRAINING = 0.2
-"""By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
-less."""
+"""By how much a share of right answers is above that of training. Chosen: dropout and augmentation cost less."""
 DISTURBED_AHEAD = 0.1
 """The same difference where settings make training harder, whatever share is right. Chosen: chance is less."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
@@ -1485,8 +1480,7 @@ KNOWN_BY_HEART = 0.05
 ONE_PASS = 0.99
 """Passes by which no row came twice. Chosen."""
 MAX_START_DIFFERENCE_SHARE = 0.15
-"""Share of the evaluation loss by which training is off it at most while both are one. Chosen: fresh rows differ from
-evaluation by their noise alone."""
+"""Share of the evaluation loss by which training is off it while both are one. Chosen: fresh rows differ by noise."""
 MAX_PARTED_LOSS_SHARE = 0.6
 """Share of the evaluation loss that training is of it once they part. Chosen."""
 
@@ -1520,8 +1514,7 @@ _OF_ROWS = frozenset(
     | {"record", "records", "id", "ids", "index", "indices"}
 )
 _OF_COUNTS = frozenset({"n", "num", "number", "count", "seen", "so", "far", "total", "cumulative", "data", "train"})
-"""Words of a count of distinct rows, and those that say nothing of what is counted. Of one document, image or user
-there are many rows."""
+"""Words of a count of distinct rows, and those that say nothing. Of one document or user there are many rows."""
 OF_EXPECTED = 0.5
 """Share of the rows that are expected to be distinct, below which rows come several times. Chosen."""
 

@@ -465,8 +465,7 @@ _OF_SIZE = frozenset({"std", "rms", "norm", "abs", "absmean", "scale", "var"})
 MIN_LAYERS = 4
 """Layers in a row. Chosen: the change from one to the next is then none of a single one."""
 FAR_APART = 100.0
-"""Times the size of the first layer that the last has, or the other way round. Chosen: with one size kept by design a
-few times are usual."""
+"""Times that the sizes of first and last layer differ. Chosen: with one size kept by design a few times are usual."""
 
 
 def layers_shrink(run: Run) -> Facts:

@@ -319,15 +319,13 @@ MOST_CLASSES = 1000
 LEAST_RIGHT = 0.5
 """Share of right answers from which the loss of a classifier is compared. Chosen."""
 MOST_RIGHT = 0.95
-"""Share of right answers up to which it is. Chosen: where nearly all is right, other terms of a loss exceed that of a
-guess."""
+"""Share of right answers up to which it is. Chosen: where nearly all is right, other terms exceed a guess."""
 BEYOND_GUESS = 1.6
 """Times the loss of a guess. Chosen: overfitted models stay below."""
 _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
 OF_CONSTANT = 0.97
-"""Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
-the label mean of 500 rows."""
+"""Share of a constant guess's loss that bounds evaluation where nothing is learnt. Chosen: by the mean of 500 rows."""
 NEAR_FLOOR = 0.05
 """Share of the floor by which a loss that has come near it lies above. Chosen."""
 MOST_OF_WAY = 2 / 3
@@ -657,8 +655,7 @@ BLANKS_OF_TEXT = (0.08, 0.4)
 LEAST_DISTINCT = 12
 """Distinct letters of the samples. Chosen: toy alphabets and bases of genes are fewer."""
 LIKE_NEXT_BUT_ONE = 0.4
-"""Nats for each pair of neighbours by which they are likelier two places apart in English. Chosen: texts are below
-zero, and so are those of other languages."""
+"""Nats of a pair by which it is likelier two places apart in English. Chosen: texts of all languages are below zero."""
 LIKE_ANY_LETTERS = 0.05
 """Nats by which they may be less likely so than letters in no order. Chosen: random letters are 0.1 and more."""
 
@@ -762,8 +759,7 @@ _LOSS_AS_LOADED = regex(
 )
 """A setting that says what loss the weights have with which a run begins."""
 MIN_OVERSURE_LOSS_RATIO = 1.3
-"""Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
-within it."""
+"""Times a guess's loss beyond which wrong answers are sure. Chosen: weights that were not loaded begin within it."""
 SURER_AS_LOADED = 1.06
 """... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
 MIN_OVERSURE_AS_LOADED = 1.2
@@ -803,8 +799,7 @@ def above_checkpoint(run: Run, loss: Series) -> Facts:
 
 
 MANY_UNKNOWN = 0.1
-"""Share of the tokens that a vocabulary lacks, from which on it is that of other texts. Chosen: vocabularies of words
-lack a few per cent, and others hardly any."""
+"""Share of tokens that a vocabulary of other texts lacks. Chosen: those of words lack a few per cent, others fewer."""
 _SHARE_OF_UNKNOWN = regex(
     r"(?:unk|oov|(?:unknown|out_of_vocab(?:ulary)?)_(?:tok(?:en)?|word|char|id)s?)s?_(?:tok(?:en)?s?_)?"
     r"(?:frac(?:tion)?|share|ratio|rate|(?P<per_cent>pct|percent))$",
@@ -951,8 +946,7 @@ def _unknown_in_samples(run: Run) -> Facts:
 
 
 TIMES_A_GUESS = 10.0
-"""A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do
-not fit."""
+"""A first loss so many times that of a guess. Chosen: a trained model has two to five on tokens that do not fit."""
 CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
 FEW_UNITS = 8.0

@@ -153,8 +153,7 @@ def groups_alike(run: Run) -> Facts:
 
 
 HALF_THE_SPREAD = 0.5
-"""Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
-for a proxy gains 0.7 and more."""
+"""Share of the spread in groups that is a small gain. Fitted: a policy paid for length or a proxy gains 0.7."""
 _DIFFERENT = frozenset({"uniq", "unique", "distinct", "nunique", "different"})
 """Words for how many of the answers differ from all others."""
 MOST_ALIKE = 0.5
@@ -486,8 +485,7 @@ def begins_off_reference(run: Run) -> Facts:
 RIGHT_IN_TRAINING = 0.65
 """Share of training pairs that are in the right order, from which on preferences are learnt. Chosen."""
 WRONG_WAY = 0.35
-"""Share of evaluation pairs in the right order, below which the order is learnt the wrong way. Chosen: a model
-that has learnt nothing has half of them right."""
+"""Share of evaluation pairs in the right order that is the wrong way. Chosen: who has learnt nothing has half right."""
 FEWEST_EVALUATIONS = 2
 """Evaluations that show it. Chosen: preference runs have few."""
 
@@ -736,8 +734,7 @@ def values_run_off(run: Run) -> Facts:
 EARLY_RECORDS_SHARE = 0.1
 """Share of the records that are early. Chosen: what is lost is often lost soon."""
 MIN_GAINED_SHARE = 0.1
-"""Share of right answers, or of right pairs, that is gained or lost at least. Chosen: less is chance where few are
-asked."""
+"""Share of right answers, or pairs, that is gained or lost at least. Chosen: less is chance where few are asked."""
 _SHARES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.SUCCESS_RATE, Quantity.SCORE, Quantity.REWARD_ACCURACY,
 )  # fmt: skip
@@ -1034,8 +1031,7 @@ def little_left_to_earn(run: Run) -> Facts:
 FALLS_TO = 0.25
 """Share of the three values before that a ratio falls to at once. Chosen: noise of healthy ratios is less."""
 AT_THE_TOP = {Quantity.CLIP_FRACTION: 0.3, Quantity.APPROXIMATE_KL: 0.1, Quantity.KL: 0.1}
-"""By quantity, the level before a fall from which on the policy that samples is far off. Chosen: several updates of one
-batch, logged each by itself, leave less."""
+"""By quantity, the level before a fall of a policy that is far off. Chosen: several updates of one batch leave less."""
 LEAST_FALLS = 3
 """Falls that recur after as many steps each. Chosen: two always do, but a setting may name the interval."""
 SHOWN_FALLS = 5

@@ -87,8 +87,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MAX_SUM_RESIDUAL_SHARE = 0.01
 """Share of a total by which parts are off it at most. Chosen: four printed digits leave less, a negative part more."""
 MIN_RELATIVE_WEIGHT = 0.01
-"""Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
-intention."""
+"""Share of the largest weight that the smallest has. Chosen: a part of less is hardly trained, by intention."""
 MOST_PARTS = 6
 """Parts of a sum that are looked at. Chosen: more fit any total by chance."""
 MIN_RULING_PART_SHARE = 0.99
@@ -158,8 +157,7 @@ SURE_WEIGHT = 5.0
 LEAST_WEIGHT = 1e-3
 """Least size of a sure weight. Chosen: bonuses have a hundredth and more."""
 LEFT_OF_PART = 0.1
-"""What is left over at most, as a share of what the part varies by. Chosen: where one part is huge, the weights of
-small ones are not known."""
+"""What is left over, as a share of what the part varies by. Chosen: a huge part hides the weights of small ones."""
 
 
 def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np.bool_]] | None:
@@ -594,8 +592,7 @@ def lost_at_once(run: Run) -> Facts:
 MOST_EMPTY = 0.2
 """Share of the records that is lost at most where batches are empty by chance. Chosen: a batch has a few rows."""
 MIN_GAP_SPREAD_SHARE = 0.5
-"""Share of the mean gap by which gaps vary where records are lost by chance, at least. Chosen: by chance they vary by
-as much as the mean."""
+"""Share of the mean gap by which gaps vary where chance loses records. Chosen: by chance they vary by the mean."""
 MAX_TIMES_EXPECTED = 5.0
 """Times by which the share of empty batches is off e to the power of minus the rows. Chosen: few are counted."""
 _BY_CHANCE = regex(
@@ -793,8 +790,7 @@ _BOUNDS = (0.0, 1.0, 100.0)
 LEAST_TRAVELLED = 0.1
 """Length of all plain steps together that moves some answers. Chosen: weights of a layer have a norm of one to ten."""
 LEAST_GRADIENT = 0.1
-"""Norm of a gradient that is not logged, at least. Chosen: where nothing is learnt yet it has more, and Adam divides
-by it."""
+"""Least norm of a gradient that is not logged. Chosen: where nothing is learnt it has more, and Adam divides by it."""
 _SCORED = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE)
 
 
@@ -825,7 +821,6 @@ def scores_stand_still(run: Run, loss: Series) -> Facts:
 
 
 def _is_learnt(loss: Series, first: int) -> bool:
-    """Say whether a loss ends below the level of its first records."""
     return last_level(loss) < LEAST_KEPT * median(loss.value[:first])
 
 
@@ -1076,7 +1071,6 @@ def _may_be_kept(run: Run, still: Series, moving: Sequence[Series]) -> bool:
 
 
 def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
-    """Say whether settings or names tell that some parts of the model are not to be trained."""
     named_so = any(_ON_PURPOSE.search(norm.name) for norm in moving)
     return named_so or any(
         bool(setting.value) and flag_of(setting.value) is not False
@@ -1200,8 +1194,7 @@ MIN_RECORDS_OF_STOPPED_SUM = 5
 MAX_CHANCE_OF_SUMS = 1e-6
 """Chance with which means of any size times their number are numbers of the format. Chosen: by hand."""
 MIN_GROWTH_OF_COUNT = 2.0
-"""Times by which the number of losses grows while their sum stands still. Chosen: a loss that learns may fall so for
-less."""
+"""Times that the number of losses grows while their sum stands still. Chosen: for less a loss may fall so."""
 ENOUGH_FOR_DIGITS = 1000
 """Values that show how many digits a column has: by chance all of them end in a zero once in 10^1000 columns."""
 _FLOAT32 = 2.0**-24
@@ -1312,8 +1305,7 @@ def _follows(run: Run, loss: Series, last: int) -> bool:
 
 
 OF_FIRST_ORDER = 0.25
-"""Share of what gradients promise by which a loss falls at most where updates are lost. Chosen: noisy ones keep less,
-too, so this decides nothing alone."""
+"""Share of what gradients promise that a loss falls by where updates are lost. Chosen: noisy ones keep less, too."""
 
 
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
@@ -1347,8 +1339,7 @@ def descent_below_spacing(run: Run, loss: Series) -> Facts:
 
 
 LEAST_LOST = 0.5
-"""Difference from the trained weights, as a share of its own, that an average loses at least. Chosen: those that learn
-differ from it by less."""
+"""Share of its own that an average loses against trained weights. Chosen: those that learn differ by less."""
 MIN_AVERAGE_LOSS_RATIO = 1.5
 """Times the evaluation loss of the trained weights that the average has at the end at least. Chosen."""
 
@@ -1380,8 +1371,7 @@ MOST_MOVED = 0.005
 SMALL_NORM = 200.0
 """Norm of all weights of a small language model, at most. Chosen: those that people tune have more than 400."""
 SAME_NORM = 1e-3
-"""Share by which the norm of all weights moves at most in a run that hardly moves them. Chosen: new weights that learn
-change it by some per cent."""
+"""Share by which the norm of weights moves that hardly move. Chosen: weights that learn change it by some per cent."""
 
 
 @given_loss(MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft"))
@@ -1540,8 +1530,7 @@ _TWO_SHAPES = regex(
 RANKS_WELL = 0.5
 """Correlation of answers and targets from which on answers tell rows apart. Chosen."""
 LEFT_OF_SPREAD = 0.1
-"""Share of its square that is explained at most, where answers have no spread. Chosen: trained by squares they have all
-of it."""
+"""Share of its square that answers without spread explain. Chosen: trained by squares they have all of it."""
 
 
 def answers_of_all_rows(run: Run) -> Facts:

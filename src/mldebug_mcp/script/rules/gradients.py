@@ -659,7 +659,6 @@ class Gradients:
         return joined([owner, *(self.of(arg, function, depth) for arg in given)]) if node.attr[-1:] != "_" else ""
 
     def _is_of_frozen_model(self, node: ast.expr, function: str) -> bool:
-        """Say whether a value is the output of a model that is not trained, by its name or that of the model."""
         made = self._roles.assignments_by_name.get((function, dotted(node)), [])
         return any(FROZEN_MODEL.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
 
@@ -1104,7 +1103,6 @@ def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
 
 
 def _turns_all_off(loop: ast.For) -> bool:
-    """Say whether a loop turns the gradients of all parameters off, whatever their names."""
     return any(
         isinstance(node, ast.Assign)
         and dotted(node.targets[0]).endswith(".requires_grad")
@@ -1215,7 +1213,6 @@ def _is_given_source(roles: Roles, copied: Object) -> bool:
 
 
 def _copied_again(events: Sequence[Event], copied: Object) -> bool:
-    """Say whether another copy gets the same name."""
     others = [_copied(event) for event in events]
     return any(other is not None and other is not copied and other.name == copied.name for other in others)
 
@@ -1457,7 +1454,6 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
 
 
 def _in_a_training(trace: Trace, forward: Event) -> bool:
-    """Say whether a forward pass is in the round of a loop that computes gradients."""
     return any(
         event.action == "backward"
         and event.entry == forward.entry

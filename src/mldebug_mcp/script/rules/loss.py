@@ -659,7 +659,6 @@ def _is_column_by_size(call: Call) -> bool:
 
 
 def _brings_into_columns(roles: Roles) -> bool:
-    """Say whether the file brings anything into the shape (n, 1)."""
     made = any(map(_is_column_by_size, roles.script.named(*MADE_BY_SIZE)))
     reshaped = any(_shape_after(call.method, call.node) == "column" for call in roles.script.named(*RESHAPES))
     return made or reshaped or bool(TALL.search(roles.source))
@@ -1657,7 +1656,6 @@ def _integrated(roles: Roles) -> _Scheduler | None:
 
 
 def _is_output(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> bool:
-    """Say whether a side of a loss is what a model gives, as it is."""
     for _ in range(MAX_NAMES):
         node = past_methods(roles.source_of(node, call), _SAME_VALUES)
         while isinstance(node, ast.Attribute | ast.Subscript):

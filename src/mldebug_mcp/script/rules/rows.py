@@ -229,7 +229,6 @@ def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
 
 
 def _asked_for(roles: Roles, function: ast.FunctionDef, parameter: str) -> set[str]:
-    """Return the names of splits, as they are written, that a function is given for a parameter."""
     names = parameters_of(function)
     place = names.index(parameter) if parameter in names else None
     given = {call.constant(parameter, place) for call in roles.script.named(function.name)}
@@ -313,7 +312,6 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
 
 
 def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
-    """Return the rows that a call of a library draws from, and the draw; None for another call."""
     name, given = last_name(node), {keyword.arg for keyword in node.keywords}
     if name == "sample" and owner is not None and given & {"frac", "n"}:
         return owner, node

@@ -82,7 +82,6 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_of_its_round(roles: Roles, step: Call) -> bool:
-    """Say whether an optimizer is made in the round of its one step, as is the model of a test."""
     made = roles.optimizers.get(step.owner)
     return made is not None and made.function == step.function and made.loops == step.loops
 
@@ -225,7 +224,6 @@ def _is_scaled(backward: ast.AST) -> bool:
 
 
 def _is_autocast(roles: Roles, guard: str) -> bool:
-    """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
     helper = roles.definitions.get(last_part(guard))
     returned = values_returned(helper)
@@ -826,7 +824,6 @@ def _schedule_of_accumulated(roles: Roles, name: str, made: Assignment, steps: S
 
 
 def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str:
-    """Return the text of a value with what the names in it were assigned."""
     text = ast.unparse(node)
     names = {part.id for part in walk(node, ast.Name)} if depth else set()
     for name in sorted(names):
@@ -968,7 +965,6 @@ def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
 
 
 def _inside(schedule: Object) -> Iterator[Object]:
-    """Yield the schedules that one runs through, one after the other."""
     yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
 
 
@@ -1090,7 +1086,6 @@ def _certainty(roles: Roles, step: Call) -> Certainty:
 
 
 def _one_row_a_batch(roles: Roles) -> bool:
-    """Say whether a loader is given no size, so that a batch may be one row."""
     loaders = roles.script.named("DataLoader")
     return not loaders or any(
         len(call.node.args) < 2 and not (call.is_spread or {"batch_size", "batch_sampler"} & {*call.keywords})

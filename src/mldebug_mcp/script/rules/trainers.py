@@ -364,7 +364,6 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
 
 
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
-    """Yield the modules of Lightning that stand in the file, each with its training step."""
     for module in walk(roles.script.tree, ast.ClassDef):
         step = method_of(module, STEP)
         if step is not None and "LightningModule" in map(last_name, module.bases):
@@ -580,7 +579,6 @@ def target_moved_on(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_target(roles: Roles, name: str) -> Call | None:
-    """Return the call of a loss that takes an attribute of this name for its targets."""
     for call in roles.script.calls:
         target = call.argument("target", 1)
         is_loss = re.search(r"loss|criterion|entropy", call.name, re.IGNORECASE)
@@ -1249,7 +1247,6 @@ def _methods(definition: ast.ClassDef | None) -> list[ast.FunctionDef]:
 
 
 def _is_empty(method: ast.FunctionDef) -> bool:
-    """Say whether a method does nothing, as those do that others are to take the place of."""
     return all(
         isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
         for part in method.body

@@ -2098,13 +2098,11 @@ def reduction_of(settings: dict[str, Value]) -> Reduced:
 
 
 def _length_of(value: Value, node: ast.Call) -> Facts:
-    """Return what a length counts: of a loader it is batches."""
     loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
     return Facts("batches" if loads else "length", line=node.lineno)
 
 
 def _shape_of_result(last: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
-    """Return the shape of what a function of PyTorch or NumPy gives."""
     if last in MADE_BY_SIZE:
         return shape_by_size(last, args, keywords)
     if last in COUNTS_ON:
@@ -2253,7 +2251,6 @@ def _is_near_one(value: Value) -> bool:
 
 
 def _is_of_weights(value: Value) -> bool:
-    """Say whether a value is computed of weights alone, as a penalty of their size is."""
     return all(model.made_by.endswith("nn.Parameter") for model in models_through(value))
 
 
