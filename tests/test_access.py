@@ -450,7 +450,7 @@ KNOWN = {
     ("checks/check.py", "scandir"),  # the package's own modules
     ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
     ("judge/reader.py", "read_text"), ("judge/reader.py", "glob"),  # replies that it kept itself
-    ("judge/columns/guesses.py", "read_text"),  # our own page, for how English goes
+    ("judge/columns/evaluation.py", "read_text"),  # our own page, for how English goes
     ("batch/formats/sample_shards.py", "open"),  # of an archive that `open_input` opened
     ("script/faults.py", "open"),  # our own file
     ("core/paths.py", "open"),  # of the record that a command of the user's writes

@@ -1,18 +1,23 @@
-"""Does a policy keep its entropy, its distance from the reference, and the length of its completions?"""
+"""Does a policy keep its entropy, distance and length of completions, and what do rewards and values of a critic do?"""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import (
+    NO_REWARD,
     Answers,
     CannotTell,
     Evidence,
     answer_of,
+    answers_of,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     require_values,
@@ -26,12 +31,16 @@ from mldebug_mcp.checks.curve import (
     LEAST_FOR_COURSE,
     LEAST_FOR_LEVEL,
     Blocks,
+    aligned,
     blocks,
     departure,
+    drift,
     end_level,
     finite_of,
     highest_level,
+    median_of_three,
     monotone,
+    noise,
     start_level,
     true_at_end,
 )
@@ -39,25 +48,44 @@ from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
     MAX_FINAL_RANDOM_SHARE,
+    MAX_FIRST_RECORDS,
+    MAX_LATER_REWARD_SHARE,
     MIN_DIVERGENCE_RECORDS,
     NOT_POLICY,
     PER_UPDATE,
+    REWARDS,
     TEXT_POLICIES,
     Divergence,
+    Standing,
     averaged,
+    chance_ends,
+    components,
     cost,
     divergences,
+    earns_all_at_once,
     entropy,
+    from_the_start,
     held_out_scores,
     is_solved,
+    judged_scores,
+    kept_rise,
+    lost_at_once,
+    never_succeeds,
     require_policy,
+    reward,
     rewards_of,
+    scores_beside,
     seems_to_learn,
+    sinks,
+    standing,
     stays_near,
+    swings,
     trend,
 )
-from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.text import counted, figure, ratio, shorten
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
 # How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?
@@ -653,3 +681,844 @@ def completions(run: Run) -> Answers:
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()
     answers = first_seen(by_outcome((*of_length, at_limit), run, share))
     return with_attribute(answers, "completions_truncated", completions_never_end, share)
+
+
+# What do rewards do over the run, at evaluation and in a group, and do the values of a critic follow the returns?
+
+
+# What does the reward do over the run?
+
+
+MIN_STUCK_RECORD_SHARE = 0.15
+"""Share of the records that are one number. Chosen: by hand."""
+BELOW_BEST = 0.98
+"""Share of the best before, below which that number lies. Chosen: solved is best."""
+OF_AGENTS = 10
+"""The same of an agent. Chosen: one record is the mean of many episodes."""
+LEAST_STEPS = 20
+"""Steps for which `rewards/*/mean` stays at 0. Source: axolotl_stability, where the checklist begins beyond 20."""
+REWARD_COURSE_ZERO = 1e-6
+"""Absolute reward up to which it is zero. Chosen: rounding."""
+REWARD_COURSE_SHARE = 0.95
+"""Share of records that are zero. Chosen: single ones may earn something by luck."""
+MAX_EPISODE_DIFFERENCE = 0.01
+"""Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
+MIN_SHARE_OF_PRICES = 0.95
+"""Share of the records in which all is the price of steps. Chosen: by hand."""
+SHARE_OF_RISE = 0.5
+"""Share of what was gained that is lost again. Chosen: on simulated curves."""
+SHARE_OF_LEVEL = 0.3
+"""The same of the best level of a language model that never rose. Chosen: on simulated curves."""
+
+
+def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
+    return Evidence(summary, steps=(float(rewards.step[0]),), values=values)
+
+
+def reward_zero(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is zero from the first record on, or is never above it, and stays for more than 20 steps.
+
+    Not this when: it leaves zero later; single records are zero; one component of several is zero (a strict
+    format reward often is), which is a remark.
+    """
+    zero = np.abs(rewards.value) <= REWARD_COURSE_ZERO
+    from_the_first = zero.mean() >= REWARD_COURSE_SHARE and zero[0]
+    never_more = (
+        float(rewards.value.max()) <= REWARD_COURSE_ZERO and float(zero[len(zero) // 2 :].mean()) >= REWARD_COURSE_SHARE
+    )
+    if not zero[-1] or not (from_the_first or never_more):
+        return None
+    steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
+    if steps <= LEAST_STEPS or len(rewards) < MAX_FIRST_RECORDS:
+        raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
+    summary = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
+    between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
+    return _evidence(rewards, summary + between, share=share, records=len(rewards))
+
+
+def reward_constant(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is exactly the same in every record, or from some step on and lower than before.
+
+    Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.
+    """
+    least, value = OF_AGENTS if run.kind == "rl" else LEAST_FOR_COURSE, float(rewards.value[-1])
+    same = np.abs(rewards.value - value) <= 1e-9 * abs(value)
+    if len(rewards) < least:
+        return None
+    if not same.all():
+        return _stuck(run, rewards, len(rewards) - true_at_end(same))
+    summary = f"reward is exactly {figure(value)} in all {len(rewards)} records"
+    return _evidence(rewards, summary, value=value, records=len(rewards))
+
+
+def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
+    """Say whether the reward is one number from some record on, below what it was: a solved task has its best."""
+    value, before, count = float(rewards.value[-1]), rewards.value[:at], len(rewards) - at
+    few = count < max(LEAST_FOR_COURSE, MIN_STUCK_RECORD_SHARE * len(rewards))
+    if few or abs(value) <= REWARD_COURSE_ZERO or value >= BELOW_BEST * float(before.max()):
+        return None
+    since = float(rewards.step[at])
+    return Evidence(
+        f"reward is exactly {figure(value)} in all {count} records from {run.place(since)} on; before it "
+        f"was up to {figure(before.max())}",
+        steps=(since,),
+        values={"value": value, "records": count},
+    )
+
+
+def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
+    """The reward is the price of a step times the length of episodes that all run to one length, the longest.
+
+    What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
+    amounts.
+    """
+    if run.kind != "rl" or len(rewards) < OF_AGENTS:
+        return None
+    _, length, reward = aligned(finite_of(run, "episode_length"), rewards)
+    if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
+        return None
+    price = median(reward) / longest
+    same = (length >= (1 - MAX_EPISODE_DIFFERENCE) * longest) & (
+        np.abs(reward / longest - price) <= MAX_EPISODE_DIFFERENCE * abs(price)
+    )
+    share = float(same.mean())
+    if share < MIN_SHARE_OF_PRICES:
+        return None
+    summary = (
+        f"reward is {figure(price)} per step of episodes of {figure(longest)} steps, the longest on "
+        f"record, in {share:.0%} of {len(rewards)} records"
+    )
+    return _evidence(rewards, summary, per_step=price, length=longest, share=share)
+
+
+def _steps(run: Run, rewards: Series, count: int) -> float:
+    """Return the steps that the first `count` records stand for; of epochs and environment steps, the records."""
+    if run.step_name != "step" or run.kind == "rl":
+        return count
+    return float(rewards.step[count - 1]) if run.first_step <= LEAST_STEPS else count
+
+
+def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
+    length = int(np.argmax(np.abs(rewards.value) > REWARD_COURSE_ZERO))
+    if length <= MAX_FIRST_RECORDS or _steps(run, rewards, length) <= LEAST_STEPS:
+        return None
+    first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
+    summary = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
+    return Evidence(summary, steps=(first,), present=False)
+
+
+def _component(run: Run) -> Evidence | None:
+    parts = components(run)
+    dead = [
+        part.name for part in parts if len(part) > LEAST_STEPS and not np.any(np.abs(part.value) > REWARD_COURSE_ZERO)
+    ]
+    if not dead:
+        return None
+    summary = f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
+    return Evidence(summary + "the total is not", present=False)
+
+
+def reward_falls(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls far below the best level it had, and is still there at the end of the log.
+
+    Not this when: it dips and comes back; the returns of an agent only swing; an agent is worse than random at
+    first and learns later.
+    """
+    value = rewards.value
+    if lost_at_once(run, rewards):
+        onset = float(rewards.step[int(np.argmax(value < MAX_LATER_REWARD_SHARE * value[0]))])
+        return _fallen(run, float(value[0]), end_level(value), onset, "without having risen before")
+    cut = blocks(value, 20)
+    best, end = int(np.argmax(cut.level)), end_level(value)
+    top = float(cut.level[best])
+    rise = top - float(cut.level[: best + 1].min())
+    rose = rise > 4 * cut.wobble
+    if not rose and run.kind not in TEXT_POLICIES:
+        return None
+    needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), CLEAR_SIGMAS * cut.wobble, 1e-9)
+    tail = value[-max(3, len(value) // 10) :]
+    if top - end < needed or quantile(tail, 0.8) > top - needed / 2:
+        return None
+    after = int(cut.first[best])
+    onset = float(rewards.step[after + departure(value[after:], end)])
+    before = f"after it had risen from {figure(top - rise)}" if rose else "without having risen before"
+    return _fallen(run, top, end, onset, before)
+
+
+def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evidence:
+    return Evidence(
+        f"reward falls from about {figure(top)} to about {figure(end)} from {run.place(onset)} on, {before}, "
+        "and stays down to the end of the log",
+        steps=(onset,),
+        values={"best": top, "end": end, "fall": top - end},
+    )
+
+
+def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls bit by bit from the start of the run on, and never was higher.
+
+    So it does where training goes the wrong way. Not this when: the agent acts less and less at random, or may.
+    """
+    if not from_the_start(rewards) or not sinks(run, rewards):
+        return None
+    start, end = start_level(rewards.value), end_level(rewards.value)
+    course = f"reward goes from about {figure(start)} at first to about {figure(end)}"
+    return _evidence(rewards, f"{course}, and never was higher", start=start, end=end)
+
+
+def _spread(run: Run) -> float:
+    spread = finite_of(run, "reward_std").value
+    return median(spread) if len(spread) else 0.0
+
+
+def reward_flat(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
+
+    What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
+    Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records; it is
+    near the most that there is to earn, and least in the first record.
+    """
+    whole, agent = standing(rewards.value, _spread(run)), run.kind == "rl"
+    if whole.stands and not agent and earns_all_at_once(rewards):
+        raise CannotTell("the reward is near the most that there is to earn from the first record on")
+    if whole.stands and agent and not from_the_start(rewards):
+        raise CannotTell("the log begins in mid-run: the agent may have learnt before")
+    if whole.stands:
+        return _level(run, rewards, whole)
+    if agent and from_the_start(rewards) and (evidence := _of_agent(run, rewards, whole)) is not None:
+        return evidence
+    if whole.hidden:
+        raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
+    return None
+
+
+RISES_AT_ONCE = 3.0
+"""Times the range of all later records by which the first one lies below these. Chosen: noise has one of them apart."""
+
+
+def _rises_at_once(value: NDArray[np.float64]) -> bool:
+    """Say whether the first record lies far below all later ones: more than noise is learnt within it."""
+    later = value[1:]
+    return float(later.min()) - float(value[0]) > RISES_AT_ONCE * float(np.ptp(later))
+
+
+def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
+    """Return what is seen of an agent that was never better than at first, is level only later, or swings."""
+    value = rewards.value
+    if _rises_at_once(value):
+        return None
+    level, start, end = blocks(value, 10).level, start_level(value), end_level(value)
+    lowest, highest = float(level.min()), float(level.max())
+    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value)[0] <= 0
+    if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
+        swing = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
+        ends = f"goes from about {figure(start)} at first to about {figure(end)}"
+        return _evidence(rewards, swing + ends, start=start, end=end, lowest=lowest, highest=highest)
+    late = rewards.since_record(len(rewards) // 2)
+    if len(late) < LEAST_FOR_COURSE:
+        return None
+    rest = standing(late.value, _spread(run))
+    return _level(run, late, rest) if rest.stands and rest.level <= start + rest.move else None
+
+
+def _level(run: Run, rewards: Series, rest: Standing) -> Evidence:
+    between = noise(rewards.value)
+    summary = (
+        f"reward stays around {figure(rest.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
+        f"its trend over that stretch is {rest.change:+.2g}, the noise between records {between:.2g}"
+    )
+    return _evidence(rewards, summary, level=rest.level, change=rest.change, noise=between, range_of_blocks=rest.around)
+
+
+@question(
+    outcome_of(reward_flat, 0.012, "axolotl_stability", follows=("reward_constant",), instead=NO_REWARD),
+    outcome_of(
+        reward_constant, 0.002, "axolotl_stability", of="reward_flat", follows=("reward_zero", "reward_at_floor")
+    ),
+    outcome_of(reward_zero, 0.003, "axolotl_stability", of="reward_flat"),
+    outcome_of(reward_at_floor, 0.002, of="reward_flat", needs=("episode_length",)),
+    outcome_of(reward_falls, 0.006, "remote_gpu_trainer"),
+    outcome_of(reward_sinks, 0.003),
+    any_of=REWARDS,
+    not_for=NOT_POLICY,
+)
+def reward_course(run: Run) -> Answers:
+    """One value only; else falling or level."""
+    rewards = reward(run)
+    if not len(rewards):
+        raise CannotTell("no finite reward")
+    one_value = answers_of(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
+    flat = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
+    mean = averaged(run, rewards)
+    if flat is not None:
+        level = _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= LEAST_FOR_COURSE else flat
+        return {"reward_flat": level, **one_value}
+    answers = first_seen(
+        by_outcome((reward_sinks, reward_falls, reward_flat), run, require_values(mean, LEAST_FOR_COURSE, "reward"))
+    )
+    remark = None if answers else _leaves_zero(run, rewards) or _component(run)
+    return answers if remark is None else {"reward_flat": remark}
+
+
+# Groups of completions of one prompt: whether their rewards differ, without which there is nothing to learn.
+
+
+HIGH_SHARE = 0.8
+"""Share of groups without spread that a record is without. Source: axolotl_stability, below 0.8 is healthy."""
+GROUPS_ZERO = 1e-6
+"""Standard deviation of rewards up to which there is none. Chosen: that of rewards up to 1, rounded."""
+MAX_REWARD_ROUNDING_SHARE = 1e-6
+"""Of the reward itself: the same for larger rewards. Chosen: what float32 leaves of the spread of equal rewards."""
+NEARLY_ALWAYS_WITHOUT_VARIANCE = 0.9
+"""Share of the records from some step on that lack variance, for its lack to begin there. Chosen: by hand."""
+AT_CEILING = 0.99
+"""Of the most that can be earned: a reward this near to it is the most. Chosen: by hand."""
+WAS_BELOW = 0.9
+"""Of the most that can be earned: a first reward below it was less. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Variance of rewards within groups, record by record.
+
+    Args:
+        series: The metric that shows it.
+        dead: In which of its records there is none, shape (n,).
+        onset: The step from which nine in ten records lack it; the first step where none does.
+        level: The reward there, None where it is not logged.
+        solved: Whether that is the most that can be earned, 1 or a multiple of it, and it was earned less at first.
+    """
+
+    series: Series
+    dead: NDArray[np.bool_]
+    onset: float
+    level: float | None
+    solved: bool
+
+
+def groups(run: Run) -> Groups | None:
+    """Return the variance within groups, None where it is not logged."""
+    rewards = rewards_of(run)
+    if "frac_reward_zero_std" in run:
+        series = run["frac_reward_zero_std"].finite
+        dead = series.value >= HIGH_SHARE
+    elif "reward_std" in run:
+        series = run["reward_std"].finite
+        size = 0.0 if rewards is None or not len(rewards) else median(np.abs(rewards.value))
+        dead = series.value <= max(GROUPS_ZERO, MAX_REWARD_ROUNDING_SHARE * size)
+    else:
+        return None
+    if not len(series):
+        return None
+    onset = float(series.step[_onset(dead)])
+    since = np.empty(0) if rewards is None else rewards.value[rewards.step >= onset]
+    level = median(since) if len(since) else None
+    return Groups(series, dead, onset, level, level is not None and _is_solved(rewards, level))
+
+
+def _onset(dead: NDArray[np.bool_]) -> int:
+    share = np.cumsum(dead[::-1])[::-1] / np.arange(len(dead), 0, -1)
+    return int(np.argmax((share >= min(NEARLY_ALWAYS_WITHOUT_VARIANCE, float(share.max()))) & dead))
+
+
+def _is_solved(rewards: Series | None, level: float) -> bool:
+    ceiling = float(np.ceil(level - (1 - AT_CEILING)))
+    if rewards is None or ceiling < 1 or abs(level - ceiling) > (1 - AT_CEILING) * ceiling:
+        return False
+    return float(rewards.value.max()) <= ceiling * (2 - AT_CEILING) and float(rewards.value[0]) < WAS_BELOW * ceiling
+
+
+# Do the rewards of a group of completions differ?
+
+
+REWARD_SPREAD_LEAST_RECORDS = 10
+"""Records that are needed to speak of the run. Chosen: a healthy run has a few without variance now and then."""
+MIN_DEAD_RECORD_SHARE = 0.8
+"""The share of records, in the later half of the log, that lack variance. Chosen: by hand."""
+
+
+def no_variance_in_excerpt(run: Run, found: Groups) -> Evidence:
+    """No reward variance in the few records there are.
+
+    In every one of a few records, too few to speak of the run, nearly all groups have the same reward.
+    Not this when: one of the records has some variance; there are ten records or more. A healthy run has such
+    records now and then.
+    """
+    series = found.series
+    return Evidence(
+        f"{series.name} is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
+        f"groups without variance in {_every(len(series))}",
+        steps=(float(series.step[0]),),
+        values={"records": float(len(series))},
+    )
+
+
+def _every(records: int) -> str:
+    return "the one record there is" if records == 1 else f"all {records} records there are"
+
+
+def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
+    """No reward variance within groups.
+
+    Nearly all groups of completions have the same reward, record after record.
+    Not this when: it happens only sometimes, or in less than 80 % of the groups; the task is solved, and all get
+    the most that there is (a remark).
+    """
+    later = found.dead[len(found.dead) // 2 :]
+    if later.mean() < MIN_DEAD_RECORD_SHARE:
+        return None
+    typical = median(found.series.value[len(found.dead) // 2 :])
+    reward_clause = "" if found.level is None else f"; the reward there is {figure(found.level)}"
+    solved = ", the most that can be earned, and was less at first" if found.solved else ""
+    return Evidence(
+        f"{found.series.name} is {figure(typical)} in the later half of the log: groups without variance in "
+        f"{later.mean():.0%} of its records, from {run.place(found.onset)} on{reward_clause}{solved}",
+        steps=(found.onset,),
+        values={"share_of_records": float(found.dead.mean()), "share_of_later_half": float(later.mean())},
+        present=not found.solved,
+    )
+
+
+@question(
+    outcome_of(reward_std_zero, 0.01, "axolotl_stability", follows=("eval_reward_falls",)),
+    outcome_of(no_variance_in_excerpt, 0.04, "axolotl_stability"),
+    any_of=("frac_reward_zero_std", "reward_std"),
+    not_for=NOT_POLICY,
+)
+def reward_spread(run: Run) -> Answers:
+    """The later half of a log; of an excerpt of a few records, all of them."""
+    found = known(groups(run), "no finite value of the variance within groups")
+    count = len(found.dead)
+    if count < REWARD_SPREAD_LEAST_RECORDS:
+        few = CannotTell(f"{found.series.name} has {counted(count, 'value')}; {REWARD_SPREAD_LEAST_RECORDS} are needed")
+        excerpt = {"no_variance_in_excerpt": no_variance_in_excerpt(run, found)} if found.dead.all() else {}
+        return {"reward_std_zero": few, **excerpt}
+    many = CannotTell(
+        f"{found.series.name} has {counted(count, 'value')}: of fewer than {REWARD_SPREAD_LEAST_RECORDS} only"
+    )
+    lasting = reward_std_zero(run, found)
+    return {"no_variance_in_excerpt": many, **({} if lasting is None else {"reward_std_zero": lasting})}
+
+
+# The score of evaluation falls while the reward of training rises.
+
+
+MIN_SCORES = 6
+"""Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
+MIN_PAIRED_SCORES = 18
+"""Finite values of a score that is logged with the reward. Chosen: two medians of three that share none."""
+MAX_RESTING_CHANGE_SHARE = 0.1
+"""Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
+rises before the first success, and goes on to it."""
+EVAL_REWARD_FALLS_SHARE = 0.25
+"""Share of its best level that the score loses. Chosen: by hand."""
+EVAL_REWARD_FALLS_SIGMAS = 4.0
+"""Times the noise between evaluations that the score loses. Chosen: by hand."""
+MIN_BEGUN_FALL_SHARE = 0.05
+"""Share of the fall up to which it has not begun. Chosen: by hand."""
+
+
+@symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
+def eval_reward_falls(run: Run) -> Evidence | None:
+    """A score of evaluation falls well below its best for good, while the reward of training does not fall.
+
+    What training pays for and what is wanted come apart. A score by people or a judge comes first. Where evaluation
+    gives none, one that is logged with the reward; so does a success that never comes while the reward has risen to
+    where it rests. Not this when: both fall (`reward_falls`); the score only scatters, or was best at one lucky
+    evaluation.
+    """
+    scores = judged_scores(run, MIN_SCORES) or held_out_scores(run, MIN_SCORES) or scores_beside(run, MIN_PAIRED_SCORES)
+    if not scores:
+        raise CannotTell(
+            f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {MIN_PAIRED_SCORES}"
+        )
+    if (earned := _earned_without_success(run)) is not None:
+        return earned
+    levels = [(score, _levels(score)) for score in scores]
+    lost = [(max(level) - level[-1], score, level) for score, level in levels if _falls(score, level)]
+    if 2 * len(lost) <= len(scores):
+        return None
+    rewards = averaged(run, reward(run))
+    paid = blocks(rewards.value, 12).level
+    if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
+        return None
+    fall, series, level = max(lost, key=lambda candidate: candidate[0])
+    top, end, best = max(level), level[-1], int(np.argmax(level))
+    best += int(np.argmax(series.value[best : best + 3]))
+    begun = best + int(np.argmax(series.value[best:] <= top - MIN_BEGUN_FALL_SHARE * fall))
+    onset = float(series.step[max(begun - 1, best)])
+    since = rewards.where(rewards.step >= onset).value
+    then = start_level(since) if len(since) else float(paid[-1])
+    return Evidence(
+        f"{series.name} falls from about {figure(top)} to about {figure(end)} from {run.place(onset)} on, "
+        f"while the reward goes from {figure(then)} to {figure(paid[-1])}",
+        steps=(onset,),
+        values={"best": top, "end": end, "reward_at_onset": then, "reward_at_end": float(paid[-1])},
+    )
+
+
+def _earned_without_success(run: Run) -> Evidence | None:
+    """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
+    never, rise = never_succeeds(run, MIN_PAIRED_SCORES), kept_rise(run)
+    if not never or rise is None or chance_ends(run) is not None:
+        return None
+    later = blocks(averaged(run, reward(run)).value, 12).level[6:]
+    if len(later) < 4 or float(np.ptp(later)) > MAX_RESTING_CHANGE_SHARE * (rise[1] - rise[0]):
+        return None
+    return Evidence(
+        f"{never[0].name} is {figure(never[0].value.max())} at most in {len(never[0])} records and "
+        f"{figure(never[0].value[-1])} at the end, while the reward goes from about {figure(rise[0])} to "
+        f"about {figure(rise[1])} and rests there",
+        steps=(float(never[0].step[0]),),
+        values={"best": float(never[0].value.max()), "reward_at_start": rise[0], "reward_at_end": rise[1]},
+    )
+
+
+def _levels(score: Series) -> list[float]:
+    """Return the medians of three values each; the first is the first value where all that follows goes on falling."""
+    level = [median(score.value[at : at + 3]) for at in range(len(score) - 2)]
+    goes_on = level[0] - level[-1] > noise(score.value)
+    return [max(level[0], float(score.value[0])), *level[1:]] if goes_on else level
+
+
+def _falls(score: Series, level: list[float]) -> bool:
+    top = max(level)
+    return top > 0 and top - level[-1] >= max(
+        EVAL_REWARD_FALLS_SHARE * top, EVAL_REWARD_FALLS_SIGMAS * noise(score.value)
+    )
+
+
+# What a critic is worth: its loss, its values and the variance that it explains, against the returns on record.
+
+
+MEASURE_CRITIC_NOTHING = 0.05
+"""How near to zero an explained variance is none. Chosen: by hand."""
+MIN_UNEXPLAINED_RECORD_SHARE = 0.75
+"""Share of the records in which it is none, for a critic that explains nothing. Chosen: by hand."""
+MAX_SQUARED_ERROR_RATIO = 1e6
+"""Times the squared reward: no squared error of a value reaches it. Chosen: with a discount of 0.99 values err by 200
+rewards, and by some times that before they settle."""
+LEAST_IMPOSSIBLE = 1000.0
+"""The least of that where the longest episode bounds returns. Chosen: most episodes may bring nothing, few a lot."""
+_SHORT = regex(r"(?:.*/)?(?:(?:mean|avg|average|max)_?q|q_?(?:mean|avg|average|max))", re.IGNORECASE, needs="q")
+"""Names of the values of actions that are too short to be understood elsewhere."""
+
+
+def critic_loss(run: Run) -> Series | None:
+    """Return the loss of the critic; that of Q-learning, which has nothing but a critic, is called the loss."""
+    if "value_loss" in run:
+        return run["value_loss"]
+    # The loss of a policy takes both signs.
+    alone = run.kind == "rl" and "loss" in run and "policy_loss" not in run
+    return run["loss"] if alone and not bool(np.any(run["loss"].finite.value < 0)) else None
+
+
+def return_scale(run: Run) -> float | None:
+    """Return the largest reward in size, at least 1.
+
+    Values between minus and plus that size are wrong by at most twice of it.
+    """
+    size = np.abs(finite_of(run, "reward").value)
+    return max(1.0, float(size.max())) if len(size) else None
+
+
+def impossible(run: Run) -> float:
+    """Return the multiple of the squared reward that no error of a value can reach."""
+    length = finite_of(run, "episode_length").value
+    if not len(length):
+        return MAX_SQUARED_ERROR_RATIO
+    return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, MAX_SQUARED_ERROR_RATIO))
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The share of the variance of returns that a critic explains: 1 at best, 0 of a constant, below 0 of worse.
+
+    Args:
+        best: The highest level that it kept, over a tenth of the log.
+        late: Its median over the later half.
+        end: Its level at the end of the log.
+        below: The share of the records of the later half in which it is below zero.
+        since: The step from which it stays below zero, block by block; the last step where it does not.
+        nothing: Whether it is about zero in most of all records.
+        records: How many there are.
+    """
+
+    best: float
+    late: float
+    end: float
+    below: float
+    since: float
+    nothing: bool
+    records: int
+
+
+def explained(run: Run) -> Explained | None:
+    """Return what a critic explains, None where that is not logged."""
+    logged = finite_of(run, "explained_variance")
+    if not len(logged):
+        return None
+    value, cut = logged.value, blocks(logged.value, 10)
+    late = value[len(value) // 2 :]
+    since = min(len(cut.first) - true_at_end(cut.level < 0), len(cut.first) - 1)
+    return Explained(
+        best=float(cut.level.max()),
+        late=median(late),
+        end=float(cut.level[-1]),
+        below=float(np.mean(late < 0)),
+        since=float(logged.step[int(cut.first[since])]),
+        nothing=bool(np.mean(np.abs(value) < MEASURE_CRITIC_NOTHING) >= MIN_UNEXPLAINED_RECORD_SHARE),
+        records=len(value),
+    )
+
+
+def action_values(run: Run) -> Series | None:
+    """Return the size of the values that a critic gives to actions, the largest of several; None if none is logged."""
+    known = run.with_role(Quantity.VALUE, phase="train", parts=True)
+    logged = [series.finite for series in (*known, *(run[name] for name in run.series if _SHORT.fullmatch(name)))]
+    sizes = [Series(series.name, series.step, np.abs(series.value)) for series in logged if len(series)]
+    return max(sizes, key=lambda series: median(series.value[len(series) // 2 :]), default=None)
+
+
+def _discounted(run: Run) -> float | None:
+    """Return the sum of discounted rewards of an episode without end, from the reward of a step and the discount.
+
+    A critic that counts on beyond a time limit comes to r / (1 - gamma).
+    """
+    gamma = run.setting("gamma")
+    if gamma is None or not 0 < gamma < 1:
+        return None
+    steps, returns = finite_of(run, "episode_length").value, run["reward"].finite.value
+    if not len(steps) or median(steps) <= 0:
+        return None
+    return float(np.abs(returns).max()) / median(steps) / (1 - gamma)
+
+
+# Does the critic run away from what is earned?
+
+
+MIN_VALUE_LOSS_RATIO = 30.0
+"""Times the lowest level before it that a value loss ends at. Chosen: on simulated curves."""
+GROWTH_ALONE = 1000.0
+"""The same where no reward tells the scale. Chosen: on simulated curves."""
+MIN_UNPREDICTED_LOSS_RATIO = 100.0
+"""Times the loss on the largest returns of one that they do not explain. Chosen: errors are ten times as large."""
+MAX_UNEXPLAINED_ERROR_RATIO = 100.0
+"""Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
+OUT_OF_REACH = 1000.0
+"""Root of the loss there. Chosen: a fresh network gives values of about one and learns no thousand times that."""
+LEAST_RECORDS = 8
+"""Records of a loss or of values. Chosen: by hand."""
+MAX_VALUE_RETURN_RATIO = 10.0
+"""Times the largest value that returns explain. Chosen: scaled rewards and a bonus make some times of it."""
+TIMES_GROWING = 3.0
+"""The same where values still grow. Chosen: by hand."""
+STILL_GROWS = 1.5
+"""Growth over the later half from which values still grow. Chosen: by hand."""
+VALUE_GROWTH_AT_ONCE = 100.0
+"""The same of few records. Chosen: by hand."""
+WORSE_THAN_CONSTANT = -0.1
+"""Explained variance below which a critic is worse than a constant. Chosen: no noise of a few batches is so low."""
+HAD_EXPLAINED = 0.4
+"""Explained variance that was reached before it was lost. Chosen: no noise of a few batches is so high."""
+MAX_LOST_EXPLAINED_VARIANCE = 0.02
+"""Explained variance below which what was reached is lost. Chosen: by hand."""
+MIN_BELOW_ZERO_SHARE = 0.8
+"""Share of the records below zero. Chosen: no noise of a few batches lasts so long."""
+RUN_CRITIC_NOTHING = 0.01
+"""An explained variance that is none. Chosen: rounding and chance."""
+MIN_NOTHING_EXPLAINED_SHARE = 0.95
+"""Share of all records that have it, from the first on. Chosen: rounding and chance."""
+
+
+def value_loss_high(run: Run) -> Evidence | None:
+    """The loss of the value function grows by orders of magnitude, past what returns or a network can explain.
+
+    Not this when: it is large because returns are large, and they are explained; it grows with the returns as the
+    agent learns; it jumps within what returns can explain and comes back; the policy's loss is lost with it.
+    """
+    logged, scale, worth = critic_loss(run), return_scale(run), explained(run)
+    if logged is None:
+        raise CannotTell("not logged: value_loss")
+    if np.isinf(logged.value).any():
+        at = float(logged.step[int(np.argmax(np.isinf(logged.value)))])
+        until = run["policy_loss"].between(-np.inf, at).value if "policy_loss" in run else np.empty(0)
+        if not np.isfinite(until).all():
+            raise CannotTell(
+                f"the loss of the policy is not finite at {run.place(at)} either: both may share the fault"
+            )
+        return Evidence(f"value_loss is infinite at {run.place(at)}", steps=(at,), values={"end": np.inf})
+    loss = Series(logged.name, logged.finite.step, np.abs(logged.finite.value))
+    nothing, long = worth is not None and worth.nothing, len(loss) >= LEAST_RECORDS
+    if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
+        predicate = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
+        return _high(run, loss, predicate, 0, level=level)
+    few = too_few("value_loss", len(loss), LEAST_RECORDS)
+    # Returns explain a loss only as far as the critic explains returns, by the variance or by the loss that it had.
+    unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
+    grown = (
+        _grown(run, loss, scale, unexplained=unexplained or (worth is None and _predicted_before(run, loss)))
+        if long
+        else None
+    )
+    if not long and (scale is None or not len(loss)):
+        raise few
+    if grown is not None or scale is None:
+        return grown
+    # What no returns could explain while it lasted, though it came back.
+    smooth, limit = (
+        median_of_three(loss.value),
+        (MAX_UNEXPLAINED_ERROR_RATIO if nothing else impossible(run)) * scale * scale,
+    )
+    if float(smooth.max()) <= limit:
+        if not long:
+            raise few
+        return None
+    back = " and comes back" if float(smooth[-1]) <= limit else ""
+    predicate = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
+    return _high(run, loss, predicate, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
+
+
+def _predicted_before(run: Run, loss: Series) -> bool:
+    """Say whether the loss was far below its end while returns were at their largest: they do not explain it."""
+    rewards = finite_of(run, "reward")
+    if len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
+        return False
+    size = blocks(np.abs(rewards.value), 20)
+    largest = int(np.argmax(size.level))
+    since = float(rewards.step[size.first[largest]])
+    until = float(rewards.step[size.first[largest + 1]]) if largest + 1 < len(size.first) else np.inf
+    then = loss.value[(loss.step >= since) & (loss.step < until)]
+    return len(then) > 0 and end_level(loss.value) > MIN_UNPREDICTED_LOSS_RATIO * median(then)
+
+
+def _high(run: Run, loss: Series, predicate: str, at: int, **values: float) -> Evidence:
+    onset = float(loss.step[at])
+    return Evidence(
+        f"value_loss {predicate} from {run.place(onset)} on",
+        steps=(onset,),
+        values={"end": end_level(loss.value), **values},
+    )
+
+
+def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) -> Evidence | None:
+    # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
+    lowest, end = float(blocks(loss.value, 20).level.min()), end_level(loss.value)
+    before = max(lowest, 1e-3 * median(loss.value), 1e-8)
+    by_returns = 0.0 if scale is None or unexplained else 4 * scale * scale
+    if end <= (GROWTH_ALONE * before if scale is None else max(MIN_VALUE_LOSS_RATIO * before, by_returns)):
+        return None
+    at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
+    scale_clause = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
+    growth = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{scale_clause}"
+    return _high(run, loss, growth, at, lowest=before, factor=end / before)
+
+
+def _rests(returns: NDArray[np.float64]) -> bool:
+    """Say whether returns no longer rise in the later half, whatever they did before."""
+    later = returns[len(returns) // 2 :]
+    third, last = np.array_split(later, 2)
+    return len(later) >= LEAST_RECORDS and median(last) - median(third) <= noise(later)
+
+
+def q_values_beyond_returns(run: Run) -> Evidence | None:
+    """Values of actions ten times what was ever earned, or three times and still growing while the return does not.
+
+    Not this when: they come back in the later half; rewards are scaled for the critic, to some times as much.
+    """
+    if run.kind in TEXT_POLICIES:
+        raise CannotTell("a language model's rewards are normalised before its critic sees them")
+    values, scale = action_values(run), return_scale(run)
+    if values is None or scale is None:
+        raise CannotTell("values of actions and returns are not both logged")
+    level = blocks(values.value, 8).level
+    middle = float(level[len(level) // 2])
+    growth = float(level[-1]) / middle if middle > 0 else 1.0
+    few = min(len(values), len(run["reward"].finite)) < LEAST_RECORDS
+    grows = growth >= STILL_GROWS and (not seems_to_learn(run) or _rests(run["reward"].finite.value))
+    expected, reached = max(scale, _discounted(run) or 0.0), median(values.value[len(values) // 2 :])
+    limit = (VALUE_GROWTH_AT_ONCE if few else TIMES_GROWING if grows else MAX_VALUE_RETURN_RATIO) * expected
+    if reached <= limit:
+        if few:
+            raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
+        return None
+    at = float(values.step[int(np.argmax(values.value > limit))])
+    largest = float(np.abs(run["reward"].finite.value).max())
+    return Evidence(
+        f"{values.name} is {figure(reached)} in size (median of the later half, in which it grows "
+        f"{ratio(growth)} times), beyond {figure(limit)} from {run.place(at)} on; "
+        f"the largest return on record is {figure(largest)}",
+        steps=(at,),
+        values={"values": reached, "largest_return": largest, "expected": expected, "growth": growth},
+    )
+
+
+def _explained(run: Run) -> Explained:
+    worth = explained(run)
+    if worth is None or worth.records < LEAST_FOR_COURSE:
+        raise CannotTell(f"explained_variance is not logged, or less than {LEAST_FOR_COURSE} times")
+    value = finite_of(run, "reward").value
+    later = value[len(value) // 2 :]
+    level = abs(median(later)) if len(later) else 0.0
+    if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:
+        raise CannotTell("the returns hardly vary: they leave no variance to explain")
+    return worth
+
+
+def explained_variance_low(run: Run) -> Evidence | None:
+    """The critic predicts returns worse than a constant does, and goes on so, or ends so after it had been better.
+
+    Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
+    the reward rises all the same (a remark).
+    """
+    worth = _explained(run)
+    highest = max(worth.late, worth.end)
+    stays = highest < WORSE_THAN_CONSTANT and worth.below >= MIN_BELOW_ZERO_SHARE
+    if not stays and not (worth.best >= HAD_EXPLAINED and highest < MAX_LOST_EXPLAINED_VARIANCE):
+        return None
+    rewards = rewards_of(run)
+    falls = rewards is not None and trend(rewards.where(rewards.step >= worth.since)) < 0
+    learns = seems_to_learn(run) and not falls
+    return Evidence(
+        f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
+        f"{figure(worth.end)}, below zero from {run.place(worth.since)} on; its highest level is "
+        f"{figure(worth.best)}{'; the reward rises all the same' if learns else ''}",
+        steps=(worth.since,),
+        values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},
+        present=not learns,
+    )
+
+
+def critic_explains_nothing(run: Run) -> Evidence | None:
+    """The critic explains none of the variance of returns, from the first record to the last.
+
+    Not this when: the reward rises all the same; returns do not vary; it explains something now and then.
+    """
+    _explained(run)
+    worth = run["explained_variance"].finite
+    share = float(np.mean(np.abs(worth.value) <= RUN_CRITIC_NOTHING))
+    if share < MIN_NOTHING_EXPLAINED_SHARE:
+        return None
+    rewards = rewards_of(run)
+    learns = rewards is not None and trend(averaged(run, rewards)) > 0
+    return Evidence(
+        f"explained_variance is within {figure(RUN_CRITIC_NOTHING)} of zero in {share:.0%} of {len(worth)} records"
+        f"{'; the reward rises all the same' if learns else ''}",
+        steps=(float(worth.step[0]),),
+        values={"share": share, "records": len(worth)},
+        present=not learns,
+    )
+
+
+@question(
+    outcome_of(value_loss_high, 0.004, "jones_rl_debugging"),
+    outcome_of(q_values_beyond_returns, 0.004),
+    outcome_of(explained_variance_low, 0.01, needs=("explained_variance",)),
+    outcome_of(critic_explains_nothing, 0.005, needs=("explained_variance",)),
+    any_of=(Quantity.VALUE_LOSS, Quantity.LOSS, Quantity.VALUE, Quantity.EXPLAINED_VARIANCE, "*mean_q", "*avg_q"),
+    not_for=NOT_POLICY,
+)
+def critic(run: Run) -> Answers:
+    """The first of the outcomes that is seen; why each one before it could not be judged."""
+    looks = (value_loss_high, q_values_beyond_returns, explained_variance_low, critic_explains_nothing)
+    return first_seen(by_outcome(looks, run))

@@ -21,7 +21,7 @@ from mldebug_mcp.checks.policies import (
     never_succeeds,
     rewards_of,
 )
-from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
+from mldebug_mcp.checks.run.policy import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import distinct, median, median_gap
 from mldebug_mcp.core.lazy import regex, replace

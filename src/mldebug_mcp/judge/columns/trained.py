@@ -70,7 +70,7 @@ from mldebug_mcp.judge.columns import (
     whole_column,
     whole_columns,
 )
-from mldebug_mcp.judge.columns.guesses import loading_setting
+from mldebug_mcp.judge.columns.evaluation import loading_setting
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
