@@ -102,6 +102,20 @@ def test_rows_whose_time_goes_back_within_a_series_are_seen(tmp_path: Path) -> N
     assert findings(alone | {"date": random.Random(0).sample(days, 100)}, tmp_path) == {}
 
 
+def test_training_rows_later_than_held_out_ones_are_seen_in_a_series_alone(tmp_path: Path) -> None:
+    days = [f"2024-{1 + day // 28:02}-{1 + day % 28:02} 00:00" for day in range(100)]
+    hours = [f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00" for hour in range(100)]
+    load = [row * 0.5 % 17.25 + row % 3 for row in range(100)]
+
+    def split(times: Sequence[object], *held: int) -> dict[str, Sequence[object]]:
+        return {"ts": times, "load": load, "split": ["test" if row in held else "train" for row in range(100)]}
+
+    assert findings(split(hours, *range(80, 100)), tmp_path) == {}
+    assert findings(split(hours, *range(0, 100, 5)), tmp_path) == {"time_out_of_order": "warning"}
+    assert findings(split(hours, *range(40, 60)), tmp_path) == {"time_out_of_order": "warning"}
+    assert findings(split(random.Random(1).choices(days, k=100), *range(0, 100, 5)), tmp_path) == {}
+
+
 def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mldebug_mcp.batch.formats.tables.CSV_CHARACTERS", 300)
     columns = table()

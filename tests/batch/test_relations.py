@@ -59,6 +59,16 @@ def test_transcripts_longer_than_their_frames_are_seen_and_padding_of_transcript
     assert "target_longer_than_input" in seen(arrays(tmp_path / "again.npz", speech(8, again=True)))
 
 
+def test_lengths_of_speech_are_known_by_other_names_and_those_of_texts_are_none(tmp_path: Path) -> None:
+    columns = dict(speech(9))
+    named = {"feats": columns["input_features"], "feat_len": columns["input_lengths"], "tgt": columns["targets"]}
+    found = seen(arrays(tmp_path / "long.npz", named | {"tgt_len": columns["target_lengths"]}))
+    assert found["target_longer_than_input"].startswith("rows 0, 1, 2, 3 (4 of 40)")
+    texts = named | {"src_len": columns["input_lengths"], "tgt_len": columns["target_lengths"]}
+    del texts["feat_len"]
+    assert "target_longer_than_input" not in seen(arrays(tmp_path / "texts.npz", texts))
+
+
 def test_speech_that_is_made_of_text_is_longer_than_it(tmp_path: Path) -> None:
     columns = {**speech(5), "target_lengths": np.full(40, 12)}
     assert "target_longer_than_input" not in seen(arrays(tmp_path / "tts.npz", columns))
@@ -102,6 +112,17 @@ def episodes(copied: Sequence[int], *, still: bool = False) -> Columns:
     }
 
 
+def test_histories_of_items_are_read_and_the_next_item_at_their_end_is_seen(tmp_path: Path) -> None:
+    histories = [[*chance().integers(1, 900, 3 + row % 9).tolist(), row + 1] for row in range(60)]
+    alone = [{"user": row, "item_seq": history} for row, history in enumerate(histories)]
+    assert not seen(lines(tmp_path / "alone.jsonl", alone))
+    known = [{"history": history, "target_item": history[-1]} for history in histories]
+    found = seen(lines(tmp_path / "known.jsonl", known))
+    assert found["equal_columns"] == "history ends with the target in 60 of 60 rows"
+    again = [each | {"target_item": 901} if row % 3 else each for row, each in enumerate(known)]
+    assert not seen(lines(tmp_path / "again.jsonl", again))
+
+
 def test_next_observations_that_are_copies_are_seen_and_an_agent_that_stands_still_is_none(tmp_path: Path) -> None:
     found = seen(arrays(tmp_path / "some.npz", episodes([3, 7])))
     assert "(38 of 200)" in found["next_observation_same"]
@@ -118,6 +139,26 @@ def test_nodes_of_a_graph_in_two_splits_are_seen(tmp_path: Path) -> None:
     assert "split_leakage" not in seen(arrays(tmp_path / "apart.npz", {**graph, "test_mask": test}))
     found = seen(arrays(tmp_path / "both.npz", {**graph, "test_mask": np.arange(100) >= 55}))
     assert found["split_leakage"].startswith("5 of 45 rows of test_mask are in train_mask as well")
+
+
+def test_edges_and_images_of_two_splits_are_seen_and_edges_that_pass_messages_are_none(tmp_path: Path) -> None:
+    ends = np.stack([np.arange(90), np.arange(90) * 7 % 100 + 100])
+    graph = {"x": chance().normal(size=(200, 8)).astype("float32"), "train_edge_index": ends[:, :60]}
+    apart = {**graph, "test_edge_index": ends[:, 60:]}
+    assert "split_leakage" not in seen(arrays(tmp_path / "apart.npz", apart))
+    turned = {**graph, "test_edge_index": ends[::-1, 50:]}
+    found = seen(arrays(tmp_path / "turned.npz", turned))
+    assert found["split_leakage"] == "10 of 40 edges of test_edge_index are in train_edge_index as well"
+    both_ways = {**graph, "train_edge_index": np.concatenate([ends[:, :60], ends[::-1, :9]], axis=1)}
+    directed = {**both_ways, "test_edge_index": ends[::-1, 50:]}
+    assert "split_leakage" not in seen(arrays(tmp_path / "directed.npz", directed))
+    messages = {**graph, "test_edge_index": ends}
+    assert "split_leakage" not in seen(arrays(tmp_path / "messages.npz", messages))
+    pictures = photographs(90, 3)
+    split = {"x_train": pictures[:60], "y_train": np.arange(60) % 4, "x_test": pictures[60:]}
+    assert "split_leakage" not in seen(arrays(tmp_path / "split.npz", split))
+    found = seen(arrays(tmp_path / "shared.npz", {**split, "x_test": pictures[50:]}))
+    assert found["split_leakage"] == "10 of 40 rows of x_test are in x_train as well"
 
 
 def test_edges_that_count_nodes_from_one_are_seen(tmp_path: Path) -> None:
@@ -346,3 +387,62 @@ def test_a_summary_states_that_a_template_was_tried_on_the_first_conversations_a
     many = seen(lines(tmp_path / "many.jsonl", rows), tokenizer=tokenizer)["system_prompt_dropped"]
     assert "left out" not in few
     assert "seen in the first 64 conversations; the others were left out" in many
+
+
+ENGLISH, GERMAN = (
+    text.split()
+    for text in (
+        "the of and to in is that it was for on are with as his they at be this have from",
+        "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als",
+    )
+)
+
+
+def test_rows_in_another_language_than_they_name_are_seen_and_code_and_a_few_are_not(tmp_path: Path) -> None:
+    random = chance()
+
+    def row(lang: str, words: Sequence[str]) -> dict[str, str]:
+        topic = f"{lang}{random.integers(40)}"
+        return {"text": " ".join([topic, *random.choice(list(words), 14)]), "lang": lang}
+
+    rows = [row("en", ENGLISH) for _ in range(200)] + [row("de", GERMAN) for _ in range(180)]
+    others = [row("de", ENGLISH) for _ in range(20)]
+    found = seen(lines(tmp_path / "other.jsonl", rows + others))
+    assert found["language_mismatch"].startswith("20 of 200 rows of de are in en")
+    assert "language_mismatch" not in seen(lines(tmp_path / "few.jsonl", rows + others[:3]))
+    same = [row(lang, ENGLISH) for lang in ("en-GB", "en-US", "sco") for _ in range(150)]
+    assert "language_mismatch" not in seen(lines(tmp_path / "same.jsonl", same))
+    code = [{**each, "lang": {"en": "python", "de": "html"}[each["lang"]]} for each in rows + others]
+    assert "language_mismatch" not in seen(lines(tmp_path / "code.jsonl", code))
+
+
+def test_documents_that_are_the_same_in_their_text_alone_are_seen(tmp_path: Path) -> None:
+    words = [" ".join(f"w{number}" for number in chance().permutation(400)[:150] + n) for n in range(60)]
+    files = [{"repo": f"r{n}", "content": text} for n, text in enumerate(words)]
+    forks = [{"repo": f"f{n}", "content": text} for n, text in enumerate(words[:20])]
+    assert "duplicate_rows" not in seen(lines(tmp_path / "apart.jsonl", files))
+    found = seen(lines(tmp_path / "forks.jsonl", [*files, *forks]))
+    assert found["duplicate_rows"] == "0 of 80 rows repeat another, 20 more in their text alone"
+
+
+def test_of_findings_as_grave_the_one_in_most_rows_stands_first(tmp_path: Path) -> None:
+    rows = [
+        {
+            "prompt": f"ask {n} of it",
+            "chosen": f"say {n}",
+            "rejected": f"no {n}",
+            "score_chosen": 5,
+            "score_rejected": 1,
+        }
+        for n in range(60)
+    ]
+    rows[7]["rejected"] = rows[7]["chosen"]
+    for row in rows[10:16]:
+        row |= {"score_chosen": 1, "score_rejected": 5}
+    assert [*seen(lines(tmp_path / "pairs.jsonl", rows))][:2] == ["preference_swapped", "chosen_equals_rejected"]
+
+
+def test_a_folder_of_tables_states_which_files_are_held_out(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.csv").write_text("a,b,y\n" + "".join(f"{n},{n * 0.5},{n % 2}\n" for n in range(60)))
+    assert any("test.csv" in note for note in inspect_batch(tmp_path).notes)

@@ -89,6 +89,15 @@ def test_prompts_that_end_with_their_answers_are_seen(inspect: Inspect) -> None:
     assert inspect(talk) == {"target_equals_source": "warning"}
 
 
+def test_some_prompts_that_end_with_long_answers_are_seen_and_texts_to_correct_are_none(inspect: Inspect) -> None:
+    rows = [{"instruction": sentence(n), "input": "", "output": sentence(n + 50, 12)} for n in range(40)]
+    assert inspect(rows) == {}
+    leaked = [row | {"input": f"Text: {row['output']}"} if n % 5 == 0 else row for n, row in enumerate(rows)]
+    assert inspect(leaked) == {"target_equals_source": "warning"}
+    wrong = [row | {"input": f"Text: {row['output']}" + " so" * (n % 5 > 0)} for n, row in enumerate(rows)]
+    assert inspect(wrong) == {}
+
+
 def test_answers_found_in_a_passage_or_among_options_are_no_leak(inspect: Inspect) -> None:
     found = [{"prompt": f"{sentence(n + 50)} {sentence(n)}", "completion": sentence(n + 50)} for n in range(9)]
     assert inspect(found) == {}

@@ -610,6 +610,7 @@ class Overlap:
     Args:
         exact, near: Pairs within the data set; near ones are not exact.
         rows: Rows looked at.
+        same_text: Near pairs whose letters and digits are the same; other columns of the rows may differ.
         passages, repeated: Passages of rows that are no copies, and how many of them repeat an earlier one.
         example: A row that repeats a passage, and the earlier one; no row where none does.
         against: The other data set's path, or "".
@@ -623,6 +624,7 @@ class Overlap:
     exact: Ints
     near: Ints
     rows: int
+    same_text: int = 0
     against: str = ""
     against_rows: int = 0
     against_exact: Ints | None = None

@@ -41,7 +41,7 @@ from mldebug_mcp.batch.columns import (
     rest_of,
     row_count,
 )
-from mldebug_mcp.batch.relations import drawn_items
+from mldebug_mcp.batch.relations import drawn_items, histories
 from mldebug_mcp.batch.roles import RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
@@ -541,7 +541,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     floats = float_columns(table)
     cells = {} if sides else cells_of(table)
     boxes, masks = boxes_of(table), masks_of(table)
-    drawn = next((len(items) for items, _ in drawn_items(table)), 0) if not sides and not floats else 0
+    of_items = (rows.rows for _, rows in (*drawn_items(table), *histories(table)))
+    drawn = next(of_items, 0) if not sides and not floats else 0
     if not sides and not floats and classes is None and boxes is None and not drawn and not _are_measurements(cells):
         raise _of_no_batch(table, context)
     if not sides:

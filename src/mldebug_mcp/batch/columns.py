@@ -204,9 +204,12 @@ DOCUMENT_NUMBERS = ("seq_idx", "document_ids", "sequence_ids", "segment_ids", "d
 """Columns with the number of the packed document of each token."""
 DOCUMENT_BOUNDS = ("cu_seqlens", "cu_seq_lens", "cu_seq_lens_q")
 """Columns with the place of the beginning of each packed document, and of the end. Source: FlashAttention."""
-INPUT_LENGTHS = ("input_lengths", "logit_lengths")
-TARGET_LENGTHS = ("target_lengths", "label_lengths", "labels_length")
-"""Frames of the model's output and symbols of the transcript in each row. Source: arguments of torch's CTC loss."""
+_OF_LENGTHS = ("lengths", "length", "lens", "len")
+_OF_SPEECH = ("logit", "logits", "feat", "feats", "feature", "features", "mel", "mels", "spec", "encoder_out")
+_OF_TRANSCRIPTS = ("target", "targets", "tgt", "label", "labels", "token", "tokens", "text", "transcript")
+INPUT_LENGTHS = ("input_lengths", *(f"{stem}_{end}" for stem in _OF_SPEECH for end in _OF_LENGTHS))
+TARGET_LENGTHS = tuple(f"{stem}_{end}" for stem in _OF_TRANSCRIPTS for end in _OF_LENGTHS)
+"""Frames of the model's output and symbols of the transcript in each row. Sources: torch's CTC loss, NeMo, ESPnet."""
 SCALED_INSIDE = ("past_values",)
 """Inputs that forecasting models of Transformers scale themselves, unless the caller turns it off."""
 FLOAT_INPUTS = (

@@ -210,8 +210,6 @@ ADVANTAGES = ("advantage", "advantages")
 REWARDS = ("reward", "rewards", "returns", *ADVANTAGES)
 MIN_ROWS_OF_ADVANTAGES = 4
 """Rows from which advantages of zero are no single group's. Chosen by hand."""
-
-
 MIN_ROWS_OF_REWARDS = 32
 """Rows from which rewards that never vary are no few hard prompts. Chosen: four groups of eight."""
 
@@ -223,6 +221,7 @@ def _none_rewarded(rewards: Floats) -> bool:
 
 SOURCE_NAMES = (
     "source", "data_source", "dataset", "dataset_name", "subset", "domain", "task", "category", "lang", "language",
+    "camera", "camera_id", "sensor", "scanner", "device", "site",
 )  # fmt: skip
 """Columns that name where a row is from. Sources: verl (`data_source`), TRL and NeMo (`task`), collections of sets."""
 
@@ -373,7 +372,7 @@ class DataSet:
         """Return the notes on files of the folder that are held out by their names, or of another format."""
         if not is_folder(self.file):
             return []
-        found = format_named(self.context.formats[0])
+        found = format_of(self.file, self.stated)
         held_out = held_out_note(found.files_in(self.file)) if found.files_in is not None else []
         return [*held_out, *other_formats_note(self.file, found)]
 

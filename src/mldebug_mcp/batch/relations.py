@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Problem
 from mldebug_mcp.batch.columns import (
@@ -24,6 +27,7 @@ from mldebug_mcp.batch.columns import (
 )
 from mldebug_mcp.batch.sequences import Bools, Ints, Ragged
 
+Array = npt.NDArray[np.generic]
 Found = tuple[str, str, Ints | None]
 """A check, what it reports, and the places of the rows in the table; None where it is about no rows."""
 MAX_SHARE_OFF = 0.5
@@ -32,7 +36,9 @@ MAX_SHARE_OFF = 0.5
 
 def relation_problems(table: Table, first: int) -> Iterator[Problem]:
     """Yield what the columns of a table disagree in, whose first row has the number `first`."""
-    for look in (_long_targets, _negatives, _transitions, _split_masks, _edges, _answers):
+    for look in (
+        _long_targets, _negatives, _last_items, _transitions, _splits, _edges, _answers, _languages,
+    ):  # fmt: skip
         for check, summary, places in look(table):
             if places is None or len(places):
                 yield Problem.at(check, summary, () if places is None else places, table, first)
@@ -97,6 +103,30 @@ def _negatives(table: Table) -> Iterator[Found]:
         yield "positive_equals_negative", "", np.unique(drawn.row_of(same))
 
 
+# Histories of items, and the item that is to be foretold from them.
+
+_HISTORY = re.compile(r"(?<![a-z])(?:hist(?:ory)?|seqs?|sequences?|sessions?)(?![a-z])")
+_NEXT_ITEMS = ("target_item", "target", "next_item", "label", "labels", "item_id", "positive_item", "pos_item")
+
+
+def histories(table: Table) -> Iterator[tuple[str, Ragged]]:
+    """Yield the columns of each row's items so far, by their names."""
+    for name, column in table.columns.items():
+        if _HISTORY.search(name) and depth(column) == len(("rows", "items")) and not is_float(column):
+            rows = ragged_or_none(column)
+            yield from [] if rows is None else [(name, rows)]
+
+
+def _last_items(table: Table) -> Iterator[Found]:
+    """Yield the histories that end with the item to be foretold in nearly all rows; 0 is padding."""
+    wanted = _numbers(table, _NEXT_ITEMS)
+    for name, rows in histories(table) if wanted is not None else ():
+        if wanted is not None and len(wanted) == rows.rows >= MIN_TRANSITIONS and rows.lengths.all():
+            same = int(((rows.flat[rows.offsets[1:] - 1] == wanted) & (wanted != 0)).sum())
+            if same >= MIN_SHARE_COPIED * len(wanted):
+                yield "equal_columns", f"{name} ends with the target in {same:,} of {len(wanted):,} rows", None
+
+
 # Transitions of episodes, for offline reinforcement learning.
 
 _ENDS = ("terminals", "terminal", "timeouts", "timeout", "dones", "done", "terminated", "truncated", "truncations",
@@ -106,8 +136,6 @@ MIN_TRANSITIONS = 16
 """Rows from which steps are compared. Chosen: fewer show no order."""
 MIN_SHARE_COPIED = 0.9
 """Share of the rows that are their own successor from which the whole column is a copy. Chosen."""
-
-
 MIN_SHARE_SAME = 0.01
 """Share of such steps. Chosen: a few may be where a file was joined."""
 MIN_SHARE_SAME_WITHOUT_ENDS = 0.05
@@ -144,22 +172,38 @@ def _episode_ends(table: Table, rows: int) -> Bools:
     return ends
 
 
-# Masks of a graph's nodes that divide them into splits.
+# Arrays of training and of evaluation next to each other: masks of nodes, edges, and images.
 
-_TRAIN_MASK = "train_mask"
-_HELD_OUT_MASKS = ("val_mask", "valid_mask", "validation_mask", "test_mask")
+_INPUTS = re.compile(r"(?:train_)?(?:x|im|in|feat|data)", re.IGNORECASE)
+_HELD_OUT_WORDS = ("val", "valid", "validation", "dev", "test")
 
 
-def _split_masks(table: Table) -> Iterator[Found]:
-    """Yield the nodes that a mask of training and one of evaluation both hold."""
-    train = table.columns.get(_TRAIN_MASK)
-    for name in _HELD_OUT_MASKS:
-        held = table.columns.get(name)
-        if not isinstance(train, np.ndarray) or not isinstance(held, np.ndarray) or train.shape != held.shape:
-            continue
-        both = ((train != 0) & (held != 0)).reshape(len(train), -1).any(axis=1)
-        summary = f"{int(both.sum())} of {int((held != 0).sum())} rows of {name} are in {_TRAIN_MASK} as well"
-        yield "split_leakage", summary, np.flatnonzero(both)
+def _splits(table: Table) -> Iterator[Found]:
+    """Yield what arrays such as `x_train` and `x_test` share; edges of training may pass messages in both."""
+    arrays = {name: column for name, column in table.columns.items() if isinstance(column, np.ndarray)}
+    pairs = [(name, name.replace("train", word)) for name in arrays if "train" in name for word in _HELD_OUT_WORDS]
+    for name, other in (pair for pair in pairs if pair[1] in arrays):
+        held, what = arrays[other], "edges" if "edge" in name else "rows"
+        here, there = _keys_of_both(name, arrays[name], held)
+        shared = np.isin(there, here)
+        if shared.any() and (what == "rows" or np.isin(here, there).mean() < MIN_SHARE_COPIED):
+            rows = np.unique(there[shared] // (held.size // len(held))) if name == "train_mask" else None
+            total = len(held) if held.ndim > 2 else len(there)
+            yield "split_leakage", f"{shared.sum()} of {total} {what} of {other} are in {name} as well", rows
+
+
+def _keys_of_both(name: str, *arrays: Array) -> list[Ints]:
+    """Return what tells rows apart, or edges: by their way round too where only some are there both ways."""
+    if name == "train_mask":
+        return [np.flatnonzero(array) for array in arrays]
+    if "edge" in name and all(len(array) == 2 and array.dtype.kind in "iu" for array in arrays):
+        ends = [array.astype(np.int64) for array in arrays]
+        unordered = [np.minimum(*pair) << 32 | np.maximum(*pair) for pair in ends]
+        times = len(unordered[0]) / max(1, len(np.unique(unordered[0])))
+        return unordered if times in (1, 2) else [pair[0] << 32 | pair[1] for pair in ends]
+    if _INPUTS.match(name) and all(array.ndim > 2 for array in arrays):
+        return [np.array([hash(row.tobytes()) for row in array if row.min() < row.max()]) for array in arrays]
+    return [np.empty(0, np.int64) for _ in arrays]
 
 
 def _edges(table: Table) -> Iterator[Found]:
@@ -226,3 +270,49 @@ def _number(value: object) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+# The language that a row names, and that of its words.
+
+_LANGUAGES = ("lang", "language", "lang_code", "locale")
+_TEXTS = ("text", "content", "document", "sentence", "output", "response", "answer", "completion")
+_NOT_SPOKEN = re.compile(r"(?:js|ts|py|rb|rs|go|md|sh|c|r)$|.*(?:java|python|script|sql|html|shell|\+|#)")
+_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+WORDS_LOOKED_AT = 100
+MIN_ROWS_OF_LANGUAGE = 100
+MIN_SHARE_OF_COMMON = 0.05
+"""Rows of a language, and the share of them in which a word is common. Chosen: its articles and particles are."""
+MIN_COMMON_WORDS = 5
+MIN_NATS_OF_WORD = 0.8
+"""Common words of a row, and by how much each is likelier in the other language. Chosen: less between domains."""
+MIN_SHARE_OF_OTHER = 0.03
+"""Share of the rows of a language that are in another one. Chosen: collections from the web hold 0.01 to 0.02."""
+
+
+def _languages(table: Table) -> Iterator[Found]:
+    """Yield the rows whose common words are those of another language of the table; code mixes languages anyway."""
+    named, texts = (
+        next((column for name in names if isinstance(column := table.columns.get(name), list)), [])
+        for names in (_LANGUAGES, _TEXTS)
+    )
+    marks = [re.split(r"[-_]", str(mark).lower())[0] for mark in named]
+    totals = {mark: count for mark, count in Counter(marks).items() if count >= MIN_ROWS_OF_LANGUAGE}
+    if len(marks) != len(texts) or any(map(_NOT_SPOKEN.match, set(marks))):
+        return
+    words = [set(islice((word[0] for word in _WORDS.finditer(str(text).lower())), WORDS_LOOKED_AT)) for text in texts]
+    counts = {mark: Counter[str]() for mark in totals}
+    for mark, found in zip(marks, words, strict=True):
+        if mark in counts:
+            counts[mark].update(found)
+    common = {word for mark in totals for word, n in counts[mark].items() if n >= MIN_SHARE_OF_COMMON * totals[mark]}
+    nats = {mark: {word: math.log((counts[mark][word] + 0.5) / totals[mark]) for word in common} for mark in totals}
+    wrong: dict[tuple[str, str], list[int]] = {}
+    for place, (mark, found) in enumerate(zip(marks, words, strict=True)):
+        known = found & common
+        sums = {other: sum(of_word[word] for word in known) for other, of_word in nats.items()}
+        best = max(sums, key=sums.__getitem__, default=mark)
+        if len(known) >= MIN_COMMON_WORDS and sums[best] - sums.get(mark, math.inf) >= MIN_NATS_OF_WORD * len(known):
+            wrong.setdefault((mark, best), []).append(place)
+    for (mark, best), places in wrong.items():
+        if len(places) >= MIN_SHARE_OF_OTHER * totals[mark]:
+            yield "language_mismatch", f"{len(places)} of {totals[mark]} rows of {mark} are in {best}", np.array(places)

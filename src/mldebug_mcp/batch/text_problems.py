@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
 from mldebug_mcp.batch.batch import Problem
@@ -159,6 +159,9 @@ MIN_ROWS_ANSWERED = 4
 """Rows that are no accident. Chosen: fewer may be short answers that repeat the end of the question."""
 MIN_SHARE_ANSWERED = 0.9
 """Share of the rows whose prompt ends with the answer. Chosen: of options in a prompt, the last is seldom right."""
+MIN_WORDS_ANSWERED = 8
+MIN_SHARE_OF_LONG = 0.05
+"""Words of a long answer, and the share of rows that end with one. Chosen: passages seldom end with the answer."""
 _FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
@@ -296,11 +299,8 @@ def _cut(texts: Texts) -> list[int]:
         at = [(place, words) for place, words in answers if len(words) == longest]
         cut = [place for place, words in at if not _FINISHED.search(words)]
         enough = max(5, MIN_CUT_ANSWERS_SHARE * len(answers))
-        if (
-            longest >= MAX_COMMON_ANSWER_CHARACTERS
-            and len(at) >= enough
-            and len(cut) >= MIN_SHARE_OF_CONVERSATIONS * len(at)
-        ):
+        many = len(at) >= enough and len(cut) >= MIN_SHARE_OF_CONVERSATIONS * len(at)
+        if longest >= MAX_COMMON_ANSWER_CHARACTERS and many:
             return cut
     return []
 
@@ -332,20 +332,28 @@ def _strings(column: Iterable[object]) -> Iterator[tuple[int, str]]:
 
 
 def _answered_in_prompt(texts: Texts) -> list[int]:
-    """Return the places of the rows whose prompt ends with the whole answer, if nearly all do and answers differ."""
+    """Return the places of the rows whose prompt ends with the whole answer, if answers differ.
+
+    Of short answers nearly all have to; of long ones some, where the other rows are not asked to correct a text.
+    """
     asked = [(place, *pair) for place, pair in _asked_and_answered(texts) if all(pair)]
     found = [(place, answer) for place, prompt, answer in asked if re.search(rf"\W{re.escape(answer)}\Z", prompt)]
-    if len(found) < max(MIN_ROWS_ANSWERED, MIN_SHARE_ANSWERED * len(asked)) or len({words for _, words in found}) < 2:
-        return []
-    return [place for place, _ in found]
+    ends = {place for place, _ in found}
+    long = [place for place, answer in found if len(answer.split()) >= MIN_WORDS_ANSWERED]
+    others = [(set(answer.split()), prompt.split()) for place, prompt, answer in asked if place not in ends]
+    corrected = sum(2 * len(words.intersection(prompt)) >= len(words) for words, prompt in others)
+    some = len(long) >= MIN_SHARE_OF_LONG * len(asked) and 2 * corrected <= len(others)
+    least = max(MIN_ROWS_ANSWERED, 0 if some else MIN_SHARE_ANSWERED * len(asked))
+    return sorted(ends) if len(ends) >= least and len({words for _, words in found}) > 1 else []
 
 
 def _asked_and_answered(texts: Texts) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield the last words before the answer of each row, and the answer: of columns, or of a conversation's turns."""
     names = next((pair for pair in (("prompt", "completion"), *ASKED_AND_SAID) if texts.keys() >= set(pair)), None)
     if names is not None:
-        for place, pair in enumerate(zip(*(texts[name] for name in names), strict=False)):
-            yield place, (_last_words(pair[0]), _last_words(pair[1]))
+        given = texts.get("input", []) if names[0] == "instruction" else []
+        for place, pair in enumerate(zip_longest(*(texts[name] for name in names), given)):
+            yield place, (_last_words(pair[2]) or _last_words(pair[0]), _last_words(pair[1]))
         return
     for name in CHATS:
         for place, chat in _conversations(texts.get(name, ())):

@@ -143,7 +143,9 @@ def _leak(overlap: Overlap) -> Leak | None:
 def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
     checks = symptoms("batch")
     found = [_finding(checks[name], tally) for name, tally in tallies.items() if tally.pieces]
-    return sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.check))
+    return sorted(
+        found, key=lambda each: (GRAVEST_FIRST.index(each.severity), each.row_count > 0, -each.row_count, each.check)
+    )
 
 
 def _finding(check: Symptom, tally: Tally) -> BatchFinding:

@@ -489,9 +489,6 @@ def pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool 
 # A key for each row: rows with the same key are the same in everything that the model sees.
 
 
-# Rows that are the same, or nearly so, within a data set and across two, in one pass and in bounded memory.
-
-
 SPARE_BITS = 4
 """Bits beyond those of the rows squared that values must have for a repeat to be no chance. Chosen by hand."""
 
@@ -541,8 +538,8 @@ def _repeat_by_chance(inputs: Sequence[Floats], batch: Batch) -> bool:
     return bits < wanted
 
 
-MIN_LETTERS = 40
-"""Letters of a row from which the same ones are no accident. Chosen: some seven words."""
+MIN_LETTERS = 20
+"""Letters of a row from which the same ones are no accident. Chosen: some four words."""
 
 
 def _letter_keys(side: Sequences, words: Words) -> tuple[Hashes, Ints]:
@@ -781,10 +778,11 @@ class Fingerprints:
         same_letters = _first_of_same(letters.owners, letters.hashes)
         near = _pairs_by(0, same_letters, _similar_pairs(anchors, owners))
         near = near[~np.isin(near[:, 0], exact[:, 0])]
+        same_text = int((~np.isin(same_letters[:, 0], exact[:, 0])).sum())
         passages, repeated, example = repeated_passages(self.passages, exact[:, 0])
         files = self.copied_files()
         within = Overlap(
-            exact, near, self.rows, passages=passages, repeated=repeated, example=example, files=files,
+            exact, near, self.rows, same_text, passages=passages, repeated=repeated, example=example, files=files,
             images=self.images,
         )  # fmt: skip
         if other is None:

@@ -25,6 +25,7 @@ from mldebug_mcp.batch.columns import (
     row_count,
     share_outside,
 )
+from mldebug_mcp.batch.formats.files import HELD_OUT
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged
 from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, in_rows, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
@@ -529,6 +530,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
     """Two columns of a table of measurements hold the same values in all rows, or an input the target of its row.
 
     Or a column is empty or 0 wherever the target is 0, and filled in most rows where it is 1: what comes after it.
+    Or a history of items ends with the item that is to be foretold.
 
     Not this when: they never vary (`constant_column`); the rows are few.
     """
@@ -542,8 +544,9 @@ def equal_columns(batch: Batch) -> Evidence | None:
     for name, cell_counts in varying.items():
         alike[cell_counts.sum].append(shorten(name, MAX_NAME_SHOWN))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1] + _targets_in_inputs(batch)
+    filled = [problem.summary for problem in problems_of(batch, "equal_columns")]
     same = [f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows"] if found else []
-    filled = _rescaled_targets(batch) + _filled_with_target(varying)
+    filled += _rescaled_targets(batch) + _filled_with_target(varying)
     if not same and not filled:
         return None
     return batch_evidence("; ".join([*same, *filled[:MAX_SHOWN_COLUMNS]]), values={"groups": len(found) + len(filled)})
@@ -640,6 +643,9 @@ MAX_SHARE_BACK = 0.02
 MIN_SHARE_IN_ORDER = 0.8
 """Share of the series that are in order from which on the others are not meant so. Chosen: most show the meaning."""
 _ISO_DATE = regex(r"\d{4}-\d\d-\d\d")
+SPLIT_NAMES = frozenset({"split", "subset", "set", "fold", "partition"})
+MIN_SHARE_REGULAR = 0.9
+"""Share of the steps of time that are the usual one, from which rows are one series. Chosen: some times are missing."""
 
 
 @batch_check(
@@ -651,7 +657,8 @@ _ISO_DATE = regex(r"\d{4}-\d\d-\d\d")
 def time_out_of_order(batch: Batch) -> Evidence | None:
     """Time goes back at some rows of a series, and rises at all others.
 
-    Without a column that tells series apart, it is a remark.
+    Without a column that tells series apart, it is a remark. Or rows of training are later than held-out ones, by a
+    column such as `split`, where all rows are one series of regular times.
 
     Not this when: a time occurs twice in a series, as where a clock is set back or several are joined; more than one
     step in fifty goes back; a series begins.
@@ -660,6 +667,8 @@ def time_out_of_order(batch: Batch) -> Evidence | None:
         times = _times(column) if name.lower() in TIME_NAMES else None
         if times is None or len(times) < MIN_ROWS_OF_SERIES:
             continue
+        if late := _later_than_held_out(batch.cells, column):
+            return batch_evidence(late)
         back = np.flatnonzero(times[1:] < times[:-1]) + 1
         if not 0 < len(back) <= len(times) * (MAX_SHARE_BACK + 1 / MIN_ROWS_OF_SERIES):
             continue
@@ -690,6 +699,20 @@ def _times(column: Column) -> Ints | None:
         alike = len({*map(len, texts)}) == 1 and len(texts) == row_count(column)
         times = np.array(texts) if alike else None
     return None if times is None else np.unique(times, return_inverse=True)[1].astype(np.int64)
+
+
+def _later_than_held_out(cells: Mapping[str, Column], times: Column) -> str:
+    """Say how many rows of training are later than a held-out one, where rows are one series; empty where none are."""
+    splits = next((column for name, column in cells.items() if name.lower() in SPLIT_NAMES), [])
+    dates = np.array([str(time)[:19] for time in times], "datetime64[s]") if isinstance(times, list) else times
+    at = np.asarray(dates).astype(np.float64)
+    steps = np.diff(np.sort(at))
+    if not isinstance(splits, list) or not steps.min() > 0 or (steps == median(steps)).mean() < MIN_SHARE_REGULAR:
+        return ""
+    train = np.array([str(split).lower().startswith("train") for split in splits], np.bool_)
+    held = np.array([HELD_OUT.search(str(split)) is not None for split in splits], np.bool_)
+    late = int((at[: len(splits)][train] > at[: len(splits)][held].min(initial=np.inf)).sum())
+    return f"{late:,} of {train.sum():,} rows of training are later than the first held-out row" if late else ""
 
 
 def _series(cells: Mapping[str, Column], time: str, rows: int) -> tuple[str, Ints]:

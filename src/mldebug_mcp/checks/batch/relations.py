@@ -77,3 +77,20 @@ def answer_contradicts_solution(batch: Batch) -> Evidence | None:
     severity: Severity | None = "info" if len(rows) <= MAX_SHARE_OF_SLIPS * batch.rows else None
     summary = f"{problems[0].summary}, another number stands in {{rows}}" if problems else ""
     return in_rows(batch, rows, summary, severity=severity)
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns to answer in another language than it is asked for; the shares are not what they seem.",
+    fix="Identify the language of each text (such as with fastText's lid.176); mark these rows anew or drop them.",
+    quotes=("karpathy_recipe_inspect_data",),
+)
+def language_mismatch(batch: Batch) -> Evidence | None:
+    """The words of rows that are common in some language of the data are those of another than the row names (`lang`).
+
+    Not this when: fewer than three rows in a hundred of a language are so, as in collections from the web; rows are
+    short; the data hold no rows of that other language.
+    """
+    problems = problems_of(batch, "language_mismatch")
+    summary = "; ".join(problem.summary for problem in problems)
+    return batch_evidence(summary, rows_of(problems)) if problems else None
