@@ -273,6 +273,27 @@ def test_zero_in_mixed_precision_takes_the_sums_of_its_paper(
     assert sum(held) == pytest.approx(whole * count + split * count / devices, abs=4)
 
 
+@pytest.mark.parametrize(
+    ("settings", "whole", "split"),
+    [
+        ({"sharding": "zero1", "offload": "optimizer"}, 4, 0),
+        ({"sharding": "zero2", "offload": "optimizer"}, 2, 0),
+        ({"sharding": "zero3", "offload": "optimizer"}, 0, 2),
+        ({"sharding": "zero3", "offload": "parameters"}, 0, 0),
+    ],
+)
+@pytest.mark.parametrize("devices", [1, 64])
+def test_zero_with_offload_takes_the_sums_of_its_papers_and_the_gradient_that_moves(
+    llama: Path, settings: dict[str, str], whole: int, split: int, devices: int
+) -> None:
+    count = PUBLISHED["Llama 3.1 8B"][1]
+
+    held = sum(part(llama, name, devices=devices, **settings) for name in MODEL_STATES)
+
+    moving = 0 if settings["sharding"] == "zero1" else 128256 * 4096 * 2
+    assert held == pytest.approx(whole * count + split * count / devices + moving, abs=4)
+
+
 @pytest.mark.parametrize(("stage", "split"), [("zero1", 1), ("zero2", 2), ("zero3", 3)])
 def test_sharding_in_one_precision_splits_what_its_stage_says(llama: Path, stage: str, split: int) -> None:
     for place, name in enumerate(reversed(MODEL_STATES)):

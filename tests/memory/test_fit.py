@@ -78,6 +78,12 @@ def test_what_leaves_the_result_as_it_is_comes_before_adapters_and_shorter_rows(
     assert not levers & {"lora", "qlora", "shorter_length", "adamw_8bit"}
 
 
+def test_eager_attention_gives_way_to_fused_attention_before_anything_that_costs_time(llama: Path) -> None:
+    answer = fit(llama, "H200", attention="eager", precision="bf16", length=4096, optimizer="adamw_fused")
+
+    assert [step.lever for step in answer.plan] == ["fused_attention"]
+
+
 def test_where_nothing_is_enough_it_says_over_how_many_gpus(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA_8B | {"num_hidden_layers": 400, "hidden_size": 8192, "num_attention_heads": 64}))

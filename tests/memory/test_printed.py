@@ -106,6 +106,12 @@ def test_numbers_that_are_not_of_memory_are_refused(text: str) -> None:
         check_memory(text + "\nmore")
 
 
+@pytest.mark.parametrize("text", ["Max memory allocated: 30.1 GB", "mem 20311MiB", "GPU memory: 12.3 GiB / 24.0 GiB"])
+def test_a_pasted_line_with_too_little_says_what_is_needed_and_is_no_missing_file(text: str) -> None:
+    with pytest.raises(InputError, match="lines with allocated and reserved memory"):
+        check_memory(text)
+
+
 def test_allocated_and_reserved_alone_do_not_tell_cache_from_pieces() -> None:
     report = check_memory("allocated 2.47 GB, reserved 16.69 GB")
 

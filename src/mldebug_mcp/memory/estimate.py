@@ -212,6 +212,8 @@ def changes(setup: Setup) -> Iterator[Change]:
     """
     if not setup.chunked_loss:
         yield Change("chunked_loss", {"chunked_loss": True}, "nothing: a fused or chunked loss")
+    if setup.attention == "eager":
+        yield Change("fused_attention", {"attention": "flash"}, "nothing, unless weights or soft caps of it are needed")
     if setup.optimizer == "adamw":
         yield Change("fused_optimizer", {"optimizer": "adamw_fused"}, "nothing: AdamW(fused=True)")
     if setup.devices > 1:
@@ -393,7 +395,7 @@ _SOURCES = (
     "Dettmers et al. 2022, 8-bit Optimizers, arXiv 2110.02861: state of 1 byte",
     "measured on an H200 with bitsandbytes and torchao: 8-bit Adam 2.033 bytes a parameter, 4-bit 1.063, fp8 2.031, "
     "8-bit Lion 1.017",
-    "Ren et al. 2021, ZeRO-Offload, arXiv 2101.06840: the optimizer's state on the CPU",
+    "Ren et al. 2021, ZeRO-Offload, arXiv 2101.06840: the optimizer's state and the gradients on the CPU",
     "Narayanan et al. 2021, Efficient Large-Scale Training, arXiv 2104.04473: pipelines of one forward, one backward",
     "Hu et al. 2021, LoRA, arXiv 2106.09685: rank x (inputs + outputs) trained parameters per linear layer",
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
@@ -456,7 +458,8 @@ def estimate_memory(
             times both.
         gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to see whether it fits there and what would make it.
         snapshot: A memory snapshot whose peak is put next to the estimate.
-        offload: What lies on the CPU: none, optimizer (its state), or parameters (both, as ZeRO-Infinity does).
+        offload: What lies on the CPU: none, optimizer (its state, from ZeRO-2 on also the gradients, as ZeRO-Offload
+            does), or parameters (all of these, as ZeRO-Infinity does).
         optimizer_in_backward: Whether each parameter is stepped when its gradient is there, which is freed then.
 
     Raises:

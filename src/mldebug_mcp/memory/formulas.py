@@ -303,6 +303,11 @@ class Setup:
         """Whether the optimizer holds the 32-bit copy of the parameters: with ZeRO, which splits it as state."""
         return self.precision == "mixed" and self.stage > 0
 
+    @property
+    def gradients_leave(self) -> bool:
+        """Whether gradients go to the CPU as they arise: with parameters there, or from stage 2 on (ZeRO-Offload)."""
+        return self.offload == "parameters" or (self.offload == "optimizer" and self.stage > 1)
+
 
 def trained_parameters(shape: ModelShape, setup: Setup) -> int:
     """Return how many parameters are trained: all of the model's, or those of its adapters."""
@@ -391,14 +396,18 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
 
 
 def _gradients(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:
-    """Return the gradients' bytes; with the optimizer in backward those of the largest tensor that is stepped alone."""
+    """Return the gradients' bytes; of those that are stepped or moved away one by one, those of the largest tensor.
+
+    That is whole on each device, as it is split when it is reduced.
+    """
     shape, setup = stage.shape, stage.setup
     each = BYTES_OF_HALF if setup.master_in_state else setup.weight_bytes
-    if setup.optimizer_in_backward:
+    if setup.optimizer_in_backward or setup.gradients_leave:
         largest = max(shape.vocabulary * shape.embedding, *(a * b for a, b in shape.linears))
         if setup.lora_rank is not None:
             largest = setup.lora_rank * max(max(pair) for pair in shape.linears)
-        return largest * each / setup.share(2), f"{largest:,} x {each} of the largest tensor, freed when it is stepped"
+        gone = "freed when it is stepped" if setup.optimizer_in_backward else "which goes to the CPU"
+        return largest * each / setup.tensor_parallel, f"{largest:,} x {each} of the largest tensor, {gone}"
     return trained * each / setup.share(2), f"{in_all:,} x {each}{shard}{stage.note}"
 
 

@@ -37,6 +37,8 @@ from mldebug_mcp.memory.tables import MIB, SnapshotTables, bytes_of
 MAX_TEXT = 16 * 1024 * 1024
 """Characters that are looked at: the end of the text, where an error stands."""
 _SIZE = r"(?<!\d)(\d{1,15}(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
+_SPOKEN = re.compile(r"\w[:=]?\s+" + _SIZE)
+"""What a line about memory holds and hardly the name of a file: a word, and behind it a size."""
 _TRIED = re.compile(r"[Tt]ried to allocate\s+" + _SIZE)
 _CAPACITY = re.compile(r"(?:total capac(?:i)?ty of\s+" + _SIZE + r"|" + _SIZE + r"\s+total capacity)")
 _FREE = re.compile(r"(?:of which\s+" + _SIZE + r"\s+is free|" + _SIZE + r"\s+free\b)")
@@ -606,6 +608,8 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         with _no_collector():
             tables = _tables(file, size, str(path))
     except OSError as error:
+        if isinstance(path, str) and _SPOKEN.search(path) and not isinstance(error, PermissionError):
+            return parse_text(path, "text")
         raise InputError(f"{unreadable(file, error)}; check the path") from None
     return snapshot_of(tables)
 
