@@ -277,7 +277,7 @@ def _number(value: object) -> float | None:
 _LANGUAGES = ("lang", "language", "lang_code", "locale")
 _TEXTS = ("text", "content", "document", "sentence", "output", "response", "answer", "completion")
 _NOT_SPOKEN = re.compile(r"(?:js|ts|py|rb|rs|go|md|sh|c|r)$|.*(?:java|python|script|sql|html|shell|\+|#)")
-_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+_SPEECH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
 WORDS_LOOKED_AT = 100
 MIN_ROWS_OF_LANGUAGE = 100
 MIN_SHARE_OF_COMMON = 0.05
@@ -299,7 +299,7 @@ def _languages(table: Table) -> Iterator[Found]:
     totals = {mark: count for mark, count in Counter(marks).items() if count >= MIN_ROWS_OF_LANGUAGE}
     if len(marks) != len(texts) or any(map(_NOT_SPOKEN.match, set(marks))):
         return
-    words = [set(islice((word[0] for word in _WORDS.finditer(str(text).lower())), WORDS_LOOKED_AT)) for text in texts]
+    words = [set(islice((word[0] for word in _SPEECH.finditer(str(text).lower())), WORDS_LOOKED_AT)) for text in texts]
     counts = {mark: Counter[str]() for mark in totals}
     for mark, found in zip(marks, words, strict=True):
         if mark in counts:

@@ -667,7 +667,7 @@ def time_out_of_order(batch: Batch) -> Evidence | None:
         times = _times(column) if name.lower() in TIME_NAMES else None
         if times is None or len(times) < MIN_ROWS_OF_SERIES:
             continue
-        if late := _later_than_held_out(batch.cells, column):
+        if SPLIT_NAMES & {*batch.cells} and (late := _later_than_held_out(batch.cells, column)):
             return batch_evidence(late)
         back = np.flatnonzero(times[1:] < times[:-1]) + 1
         if not 0 < len(back) <= len(times) * (MAX_SHARE_BACK + 1 / MIN_ROWS_OF_SERIES):
@@ -703,7 +703,7 @@ def _times(column: Column) -> Ints | None:
 
 def _later_than_held_out(cells: Mapping[str, Column], times: Column) -> str:
     """Say how many rows of training are later than a held-out one, where rows are one series; empty where none are."""
-    splits = next((column for name, column in cells.items() if name.lower() in SPLIT_NAMES), [])
+    splits = next((column for name, column in cells.items() if name in SPLIT_NAMES), [])
     dates = np.array([str(time)[:19] for time in times], "datetime64[s]") if isinstance(times, list) else times
     at = np.asarray(dates).astype(np.float64)
     steps = np.diff(np.sort(at))
