@@ -12,6 +12,8 @@ import pytest
 import mldebug_mcp
 
 SOURCE = str(Path(mldebug_mcp.__file__).parent)
+MAKES = "/core/lazy.py"
+"""Makes classes and patterns when they are first used: it does nothing with a path that passes."""
 CARRIERS = ("LogFile", "RunFolder")
 """What the path becomes on its way."""
 MOST_CALLS, MOST_FILES = 50, 25
@@ -35,7 +37,7 @@ class Trace:
             return
         while caller is not None and not caller.f_code.co_filename.startswith(SOURCE):
             caller = caller.f_back
-        if caller is None or caller.f_code.co_filename == code.co_filename:
+        if caller is None or caller.f_code.co_filename == code.co_filename or code.co_filename.endswith(MAKES):
             return
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if any(self._carries(frame.f_locals.get(name)) for name in names):
