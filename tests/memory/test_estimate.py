@@ -388,6 +388,43 @@ def test_the_towers_of_a_model_that_sees_are_counted_and_what_is_not_is_said(tmp
     assert any("left out" in note for note in estimate_memory(path).notes)
 
 
+WITH_VISION = {
+    "text_config": {**LLAMA_8B, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8,
+                    "num_attention_heads": 16, "num_key_value_heads": 8, "vocab_size": 32000, "head_dim": 64},
+    "vision_config": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "patch_size": 14},
+}  # fmt: skip
+QWEN3_VISION = {
+    "vision_config": {"depth": 12, "hidden_size": 768, "intermediate_size": 3072, "patch_size": 16,
+                      "temporal_patch_size": 2, "spatial_merge_size": 2, "deepstack_visual_indexes": [3, 6, 9]}
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "parameters", "towers"),
+    [
+        ({"tie_word_embeddings": False}, 247_715_328, "vision_config"),
+        ({"tie_word_embeddings": True}, 247_715_328 - 32000 * 1024, "vision_config"),
+        (QWEN3_VISION, 298_298_624, "vision_config"),
+        (
+            {"qformer_config": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12}},
+            247_715_328 + 105_137_664,
+            "vision_config, qformer_config",
+        ),
+    ],
+    ids=["LLaVA", "tied by the whole model", "Qwen3-VL", "a tower of another name"],
+)
+def test_every_nested_part_with_layers_is_counted_by_what_transformers_builds(
+    more: dict[str, Any], parameters: int, towers: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(WITH_VISION | more))
+
+    answer = estimate_memory(path)
+
+    assert answer.parameters == pytest.approx(parameters, rel=0.06)
+    assert any(note.startswith(f"{towers}: about") for note in answer.notes)
+
+
 def test_grouped_keys_in_float32_store_scores_and_the_answer_says_so(llama: Path) -> None:
     answer = estimate_memory(llama, precision="fp32", length=1000)
 

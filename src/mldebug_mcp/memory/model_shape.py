@@ -295,7 +295,9 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         (nested for name in _TEXT if isinstance(nested := config.get(name), Mapping) and "hidden_size" in nested), None
     )
     if inner is not None:
-        config = {**config, **inner}
+        # The output layer is the whole model's: whether it is tied is stated outside, where it is.
+        of_whole = {"tie_word_embeddings": tied} if isinstance(tied := whole.get("tie_word_embeddings"), bool) else {}
+        config = {**config, **inner, **of_whole}
     numbers = {what: _number(config, names) for what, names in _NAMES.items()}
     image, patch = numbers["image"], numbers["patch"]
     sees = image is not None and patch is not None and numbers["vocabulary"] is None
@@ -433,14 +435,16 @@ def _is_gated(config: Mapping[str, Any]) -> bool:
 
 def _towers(config: Mapping[str, Any], hidden: int) -> dict[str, Any]:
     """Return the parameters of vision and audio towers with their projectors, as far as they can be read."""
-    found = {name: tower for name in _TOWERS if isinstance(tower := config.get(name), Mapping)}
-    sizes = [_tower_parameters(mapping, hidden) for mapping in found.values()]
-    whole = None if None in sizes else sum(size for size in sizes if size is not None)
+    nested = {name: part for name, part in config.items() if isinstance(part, Mapping) and name not in _TEXT}
+    sizes = {name: _tower_parameters(part, hidden) for name, part in nested.items()}
+    # A part of another name, such as `qformer_config`, is a tower where it has layers.
+    found = {name: size for name, size in sizes.items() if name in _TOWERS or size is not None}
+    whole = None if None in found.values() else sum(size for size in found.values() if size is not None)
     return {"tower": whole, "towers": tuple(found)}
 
 
 def _tower_parameters(tower: Mapping[str, Any], hidden: int) -> int | None:
-    """Return the parameters of a tower of transformer layers and of a projector of two layers; None if unreadable."""
+    """Return the parameters of a tower of transformer layers and its projectors of two layers; None if unreadable."""
     width = _number(tower, ("embed_dim", "hidden_size", "d_model", "width", "dim"))
     layers = _number(tower, ("depth", "num_hidden_layers", "encoder_layers", "layers", "num_layers"))
     if width is None or layers is None:
@@ -455,7 +459,9 @@ def _tower_parameters(tower: Mapping[str, Any], hidden: int) -> int | None:
     of_layer = 4 * width * width + (3 if gated else 2) * width * wide
     merged = width * (_number(tower, ("spatial_merge_size",)) or 1) ** 2
     projector = merged * (merged if merged > width else hidden) + (merged if merged > width else hidden) * hidden
-    return layers * of_layer + channels * frames * patch**2 * width + projector
+    inside = tower.get("deepstack_visual_indexes")  # layers whose results are projected as the last one's are
+    projectors = 1 + (len(inside) if isinstance(inside, list) else 0)
+    return layers * of_layer + channels * frames * patch**2 * width + projectors * projector
 
 
 def _is_multi_query(config: Mapping[str, Any]) -> bool:
