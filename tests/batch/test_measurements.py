@@ -11,6 +11,7 @@ import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.models import BatchInspection
 
 
 def table(rows: int = 200) -> dict[str, list[object]]:
@@ -23,13 +24,17 @@ def table(rows: int = 200) -> dict[str, list[object]]:
     }
 
 
-def findings(columns: Mapping[str, Sequence[object]], folder: Path) -> dict[str, str]:
+def checked(columns: Mapping[str, Sequence[object]], folder: Path) -> BatchInspection:
     path = folder / "table.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-    return {one.check: one.severity for one in inspect_batch(path).findings}
+    return inspect_batch(path)
+
+
+def findings(columns: Mapping[str, Sequence[object]], folder: Path) -> dict[str, str]:
+    return {one.check: one.severity for one in checked(columns, folder).findings}
 
 
 def test_a_table_of_whole_numbers_and_words_is_read_and_quiet(tmp_path: Path) -> None:
@@ -114,6 +119,8 @@ def test_training_rows_later_than_held_out_ones_are_seen_in_a_series_alone(tmp_p
     assert findings(split(hours, *range(0, 100, 5)), tmp_path) == {"time_out_of_order": "warning"}
     assert findings(split(hours, *range(40, 60)), tmp_path) == {"time_out_of_order": "warning"}
     assert findings(split(random.Random(1).choices(days, k=100), *range(0, 100, 5)), tmp_path) == {}
+    no_date = split([*hours[:5], "2024-13-10 05:00", *hours[6:]], *range(0, 100, 5))
+    assert "time_out_of_order could not be judged" not in " ".join(checked(no_date, tmp_path).notes)
 
 
 def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -704,7 +704,10 @@ def _times(column: Column) -> Ints | None:
 def _later_than_held_out(cells: Mapping[str, Column], times: Column) -> str:
     """Say how many rows of training are later than a held-out one, where rows are one series; empty where none are."""
     splits = next((column for name, column in cells.items() if name in SPLIT_NAMES), [])
-    dates = np.array([str(time)[:19] for time in times], "datetime64[s]") if isinstance(times, list) else times
+    try:
+        dates = np.array([str(time)[:19] for time in times], "datetime64[s]") if isinstance(times, list) else times
+    except ValueError:  # a month 13
+        return ""
     at = np.asarray(dates).astype(np.float64)
     steps = np.diff(np.sort(at))
     if not isinstance(splits, list) or not steps.min() > 0 or (steps == median(steps)).mean() < MIN_SHARE_REGULAR:
