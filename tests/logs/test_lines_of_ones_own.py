@@ -673,6 +673,10 @@ def test_numbers_of_a_line_of_settings_are_of_their_own_words(tmp_path: Path) ->
     head = "conv-ctc  utts 1600/200  adam peak lr 6e-4, linear warm-up 100 updates  clip 5.0  batch 16  12 epochs\n"
     run = read(tmp_path, head + records)
     assert (run.setting("warmup_steps"), run.setting("max_steps"), run.setting("num_train_epochs")) == (100, None, 12)
+    head = "kws | adamw wd .05 batch 50 | checkpoint: weights, optimizer, sampler, every 100 steps\n"
+    assert read(tmp_path, head + records).setting("max_steps") is None
+    run = read(tmp_path, f"envs=32 rollout=40 epochs=4 minibatches=4 lr=1e-3 clip=0.2 gamma=0.98\n{records}")
+    assert (run.setting("n_steps"), run.setting("num_generations")) == (40, None)
 
 
 def test_two_numbers_whose_sets_stand_behind_them_are_of_these_sets(tmp_path: Path) -> None:

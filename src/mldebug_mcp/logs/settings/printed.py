@@ -482,8 +482,8 @@ _TERSE_PAIR = regex(
     re.IGNORECASE,
 )
 _TERSE_COUNT = regex(
-    r"(?P<warms>warm-?up(?: for| over| of)? )?(?<![\w./-])(?P<number>\d{1,9}) "
-    r"(?P<unit>epochs|steps|updates|iterations|iters)\b(?P<warm> (?:of )?(?:linear )?warm-?up)?",
+    r"(?P<warms>warm-?up(?: for| over| of)? )?(?<![\w./-])(?<!every )(?<!each )(?<!per )(?<!after )(?<!last )"
+    r"(?P<number>\d{1,9}) (?P<unit>epochs|steps|updates|iterations|iters)\b(?P<warm> (?:of )?(?:linear )?warm-?up)?",
     re.IGNORECASE,
 )
 MAX_TERSE_LINE = 300
