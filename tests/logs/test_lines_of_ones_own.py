@@ -679,6 +679,18 @@ def test_numbers_of_a_line_of_settings_are_of_their_own_words(tmp_path: Path) ->
     assert (run.setting("n_steps"), run.setting("num_generations")) == (40, None)
 
 
+def test_a_set_behind_the_epoch_is_that_of_the_line(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "".join(
+            f"Epoch {at} Train, loss = {0.9 - at / 10:.4f}\nEpoch {at} Valid, loss = {0.8 - at / 10:.4f}\n"
+            for at in range(4)
+        ),
+    )
+    assert points(run, "loss") == {at: round(0.9 - at / 10, 4) for at in range(4)}
+    assert points(run, "eval_loss") == {at: round(0.8 - at / 10, 4) for at in range(4)}
+
+
 def test_two_numbers_whose_sets_stand_behind_them_are_of_these_sets(tmp_path: Path) -> None:
     run = read(
         tmp_path,

@@ -822,9 +822,9 @@ _FORMS = (
           rf"^(?=.{{0,200}}\b(?:epoch|step|iter(?:ation)?)\b)(?P<before>(?:(?!\b{_A_SET}\b).){{10,400}}?)[\s,;|]{{1,6}}"
           rf"(?P<open>\[)?(?(open)|(?:phase|mode|stage|split|(?:data|sub)?set)\s?[:=]\s{{0,4}})"
           rf"(?P<set>{_A_SET})(?(open)\])\s*$"),
-    # The same without its name, behind the epoch: "Epoch 3, val, loss: 0.5".
+    # The same without its name, behind the epoch: "Epoch 3, val, loss: 0.5", "Epoch 3 val, loss = 0.5".
     _Form(", ", r"\g<set> | \g<epoch>, ",
-          rf"^(?P<epoch>\W{{0,4}}epoch\b[^,;:=|]{{0,4}}[\d/ ]{{1,14}}),\s?(?P<set>{_A_SET}),\s(?=[a-z])"),
+          rf"^(?P<epoch>\W{{0,4}}epoch\b[^,;:=|]{{0,4}}[\d/ ]{{1,14}}),?\s?(?P<set>{_A_SET}),\s(?=[a-z])"),
     # A loss called by its letter in front of its parts: "L: 20.5, L_crf: 4.25, L_selection: 16.25".
     _Form("L: ", "loss: ", rf"(?<![\w./-])L: (?={NUMBER}, L_[a-z])", flags=0),
     # DL4J, whose score is the loss: "o.d.o.l.ScoreIterationListener - Score at iteration 10 is 1.25".
