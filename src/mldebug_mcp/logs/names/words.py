@@ -311,7 +311,7 @@ def _in_phrases(words: list[str]) -> list[str]:
     axis = next((position for position, word in enumerate(words) if word in lexicon.AXIS and position), len(words))
     found = words[:axis]
     for phrase, meaning in _PHRASES:
-        for start in range(len(found) - len(phrase) + 1):
+        for start in range(len(found) - len(phrase) + 1) if phrase[0] in found else ():
             if tuple(found[start : start + len(phrase)]) == phrase:
                 found[start : start + len(phrase)] = meaning.split()
     return found
