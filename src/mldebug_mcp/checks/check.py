@@ -245,6 +245,7 @@ def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> 
 
 
 def _has_metric(run: Run, pattern: str) -> bool:
+    """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
     if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
         return True
     return any(fits(name, pattern) for name in run.series) if "*" in pattern else pattern in run

@@ -193,6 +193,7 @@ def _noise(value: Floats) -> float:
 
 
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
+    """Return what a curve does, and since when it rests."""
     low, high = (quantile(sample(value), share) for share in (0.05, 0.95))
     logarithmic = positive(value) and high > MIN_RANGE_FOR_LOGARITHM * low
     scaled = np.log(value) if logarithmic else value
@@ -287,7 +288,8 @@ BASELINE_RECORDS = 5
 NOISE_WINDOW_RECORDS = 40
 """Records around one, from which the usual size of such a difference is taken. Chosen: twice a usual window."""
 MIN_JUMP_SIGMAS = 7.0
-"""Standard deviations of that size, times its tails' heaviness, that are a jump. Chosen: no normal noise has them."""
+"""Standard deviations of that size, times the heaviness of its tails, beyond which a curve jumps. Chosen: in ten
+thousand records of normal noise none does."""
 MAX_TAIL_HEAVINESS = 1.4
 """Heaviness that is believed. Chosen: where every tenth record is a jump, they are no tail."""
 LEAST_SHARE = 0.1
@@ -313,7 +315,8 @@ MAX_PART = 65536
 MAX_RECORDS_APART = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
 AT_ONCE = 0.4
-"""By how much the logarithm of a rate jumps. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
+"""What the logarithm of a rate moves by between two records where it jumps. Chosen: a factor of 1.5, which no smooth
+schedule makes at once."""
 MIN_SUDDEN_MOVE_RATIO = 3.0
 """Times as far as before and after that a rate then moves. Chosen: by hand."""
 MOST_SERIES = 60
@@ -468,7 +471,10 @@ def _change(series: Series, records: float, places: NDArray[np.int64], sigmas: f
 
 
 def _back_at(value: Floats, peak: int, before: float, sign: int) -> int | None:
-    """Return the index at which a move is two thirds of the way back from its highest so far, else None."""
+    """Return the index at which a move is two thirds of the way back from its highest so far, None where it never is.
+
+    It is looked for a part at a time.
+    """
     highest, start, size = -math.inf, peak, FIRST_PART
     while start < len(value):
         away = sign * (value[start : start + size] - before)
@@ -586,7 +592,8 @@ MOST_PARTS = 1000
 MIN_RELATIVE_CHANGE = 1e-3
 """Change, of the level, below which a record repeats the one before. Chosen: what rounding to four digits hides."""
 STANDS_OUT = 6.0
-"""Noises of the largest rise from which its place says something. Chosen: of normal records one in 10^5."""
+"""Noises that the largest rise has to come to before its place says anything. Chosen: one in 10^5 of changes between
+normal records."""
 RATIO_EPSILON = 1e-12
 """What keeps ratios finite. Chosen: below all that is logged."""
 AXES = COUNTERS | {

@@ -507,7 +507,10 @@ def _is_quality(run: Run, name: str) -> bool:
 
 
 def _is_of_inputs(run: Run, name: str) -> bool:
-    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them.
+
+    So is one of no known quantity that is another number at all records of training: no update moves it.
+    """
     of_model, trained = _OF_INPUTS.sub("", name), name.removeprefix("eval_")
     value = _only_value(run[name])
     if value is None:
@@ -518,6 +521,7 @@ def _is_of_inputs(run: Run, name: str) -> bool:
 
 
 def _only_value(series: Series) -> float | None:
+    """Return the one finite value of a metric; None where it has none or several."""
     values = series.finite.value
     return float(values[0]) if len(values) and values.min() == values.max() else None
 
@@ -735,7 +739,13 @@ _NO_TERM = regex(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_no
 
 @dataclass(frozen=True, slots=True)
 class SetsIn:
-    """A term that is zero up to the step `last_zero`, and not from `step` on."""
+    """A term that is zero up to some step, and not from there on.
+
+    Args:
+        name: What it is called.
+        last_zero: The last step at which it is zero.
+        step: The first at which it is not.
+    """
 
     name: str
     last_zero: float

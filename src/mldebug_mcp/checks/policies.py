@@ -275,7 +275,10 @@ def is_solved(run: Run) -> bool:
 
 
 def _earns_all_first(rewards: Series, chance: Series) -> bool:
-    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone."""
+    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
+
+    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
+    """
     most = most_earned(rewards)
     if most is None:
         return False

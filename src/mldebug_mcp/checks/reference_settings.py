@@ -160,6 +160,7 @@ def _step_seconds(run: Run) -> float | None:
 
 
 def _summed_up(run: Run, name: str) -> float | None:
+    """Return the last value of what is summed up under a name, if it is positive."""
     found = next((series.finite for key, series in run.series.items() if key.rpartition("/")[2] == name), None)
     return float(found.value[-1]) if found is not None and len(found) and float(found.value[-1]) > 0 else None
 

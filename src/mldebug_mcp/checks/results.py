@@ -111,7 +111,8 @@ def _usual(run: Run) -> Series | None:
 MIN_SIBLINGS = 3
 """Siblings with the same metric that tell what is normal. Chosen: the median of three survives one sick run."""
 SEEDS_DIFFER = 0.02
-"""Share of the usual level by which seeds differ. Chosen: twice that where runs are compared with a good one."""
+"""Share of the usual level by which two seeds of one recipe differ. Chosen: twice the percent of where runs are
+compared with a good one."""
 MIN_SIBLING_STEP_SHARE = 0.8
 """Share of the steps of this run that a sibling has to have reached. Chosen: one that ended earlier tells less."""
 HALF_OF_IT = 0.5

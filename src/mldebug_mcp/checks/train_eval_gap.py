@@ -281,6 +281,7 @@ def rows_behind(shares: Floats) -> int | None:
 
 
 def _are_multiples(shares: Floats, rows: int, off: float) -> bool:
+    """Say whether shares are multiples of one row's, as far as they are printed."""
     right = shares * rows
     return float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows
 

@@ -209,6 +209,7 @@ def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
 
 
 def _boxes_view(batch: Batch, boxes: Boxes, place: int) -> RowView:
+    """Return the boxes of an image, in words and for drawing."""
     mine = np.flatnonzero(boxes.rows == place)[:MAX_BOXES]
     has_classes = len(boxes.classes) == len(boxes.values)
     names = [boxes.names.get(int(boxes.classes[box]), str(boxes.classes[box])) if has_classes else "" for box in mine]

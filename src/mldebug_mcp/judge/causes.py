@@ -237,7 +237,10 @@ def _no_decay(run: Run) -> str | None:
 
 
 def _outgrows_decay(run: Run) -> str | None:
-    """Say that the loss grows far beyond its beginning, where decay only shrinks weights."""
+    """Say that the loss grows far beyond its beginning, where decay only shrinks weights: below 2 it never flips them.
+
+    A model whose weights shrink to nothing has the loss of a constant answer, which an untrained model has too.
+    """
     decay, rate = run.facts.optimizer.weight_decay, run.facts.schedule.peak
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
     if (
@@ -588,7 +591,10 @@ def of_this_kind(run: Run, fix: str) -> str:
 
 
 def _for_this_run(run: Run, sentence: str, others: Sequence[tuple[re.Pattern[str], Callable[[Run], bool]]]) -> str:
-    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are."""
+    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are.
+
+    What the sentence begins with, such as "In RL", holds for all of it.
+    """
     measures = sentence.split("; ")
     kept = [measure for measure in measures if all(fits(run) or not words.search(measure) for words, fits in others)]
     if not kept or (sentence.startswith(_SCOPES) and measures[0] not in kept):

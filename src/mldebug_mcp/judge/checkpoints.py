@@ -174,6 +174,7 @@ def _by_state(run: Run) -> Metric | None:
 
 
 def _step_of_best(state: Mapping[str, object]) -> int | None:
+    """Return the step of the checkpoint that the Trainer's state calls best, by its name."""
     place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
     return int(place[1]) if place else None
 
@@ -508,7 +509,10 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
 
 
 def _preferred(fact: CheckpointFact, metric: Metric) -> tuple[bool, bool]:
-    """Return the order of checkpoints of one value: by what calls it the best, else by what was evaluated."""
+    """Return the order of checkpoints of one value: what its author's code calls the best, where its metric is unknown.
+
+    Else what was evaluated, and of that what says when it was saved.
+    """
     named_best = fact.note == NAMED_BEST
     return (not metric.is_authors and named_best) or (metric.is_authors and fact.evaluated == "there"), not fact.note
 
@@ -519,7 +523,14 @@ def _number(value: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Top:
-    """The best evaluation: the metric, where that is, the noise of one value, and whether it has a checkpoint."""
+    """The best evaluation of the log.
+
+    Args:
+        value: The metric there.
+        step: Where that is.
+        noise: Standard deviation of one value; None is not known.
+        is_saved: Whether a checkpoint of it is there.
+    """
 
     value: float | None
     step: float | None
@@ -729,14 +740,20 @@ def curve_of(run: Run, metric: Metric) -> Curve:
 
 
 def _loss_lost_since(run: Run) -> float:
-    """Return the step from which on the training loss is NaN to its end, infinite where it is not."""
+    """Return the step from which on the training loss is NaN to its end, infinite where it is not.
+
+    The weights are lost there, and a score that only compares numbers, such as a rank, may be perfect.
+    """
     if "loss" not in run or not (lost := true_at_end(np.isnan(run["loss"].value))):
         return np.inf
     return float(run["loss"].step[-lost])
 
 
 def _noise(values: Floats) -> float:
-    """Return the noise of evaluations, by second or third differences, whichever a bend of the curve moves less."""
+    """Return the noise of evaluations, by second differences or third ones, whichever a bend of the curve moves less.
+
+    The variance of third differences of independent values is 20 times that of one (1 + 9 + 9 + 1).
+    """
     on_slope = noise_on_slope(values)
     if len(values) < MIN_FOR_THIRD:
         return on_slope
@@ -755,7 +772,14 @@ def _epochs_at(run: Run, steps: Floats) -> Floats | None:
 
 @dataclass(frozen=True, slots=True)
 class _When:
-    """When a checkpoint was saved, by its own count of steps or the log's of epochs, and how that is known."""
+    """When a checkpoint was saved.
+
+    Args:
+        step: By the count of whoever saved it.
+        epoch: By the count of the log.
+        note: How that is known, where its name does not say it.
+        per_epoch: Steps in an epoch, None where that is not known.
+    """
 
     step: float | None
     epoch: float | None
@@ -964,7 +988,10 @@ def _offset(epochs: Sequence[float], curve: Curve, *, keras: bool) -> float:
 
 
 def _steps_per_epoch(run: Run, steps: Sequence[float], curve: Curve) -> float | None:
-    """Return the steps in an epoch of a log that counts epochs alone, by checkpoints that count steps."""
+    """Return the steps in an epoch of a log that counts epochs alone, by checkpoints that count steps.
+
+    The last of them then was saved at the last evaluation, and each other at one, too; else it is not known.
+    """
     if run.step_name == "step" or len(steps) < MIN_EVALUATIONS or len(curve) < MIN_EVALUATIONS:
         return None
     each = max(steps) / float(curve.step[-1]) if curve.step[-1] > 0 else 0.0

@@ -283,7 +283,10 @@ def _plain_scalar(value: Scalar) -> str | float | None:
 
 
 def _parting(run: Series, reference: Series, better: int) -> Parting | None:
-    """Return where two curves depart for good, or None if they do not within the steps that both have."""
+    """Return where two curves depart for good, or None if they do not within the steps that both have.
+
+    `better` is the direction in which the metric is better, 0 for other metrics.
+    """
     edges = np.linspace(*_common_steps(run, reference), COMPARED_STRETCHES + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)

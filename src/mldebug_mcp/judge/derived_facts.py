@@ -200,6 +200,7 @@ def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> 
 
 
 def _moved(value: Floats, starts: NDArray[np.int64], head: int, side: int) -> Floats:
+    """Return by how much the median of the records from each start on is above the level around, shape (starts,)."""
     around = [median(np.concatenate([value[at - side : at], value[at + head : at + head + side]])) for at in starts]
     first = [median(value[at : at + head]) for at in starts]
     return np.asarray(np.array(first) - np.array(around), dtype=np.float64)
@@ -327,6 +328,15 @@ Split = tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[floa
 
 
 def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> DerivedFact | None:
+    """State what the groups without a gradient took; nothing of too few records, or of a share that is usual.
+
+    Args:
+        run: The run.
+        share: The share of rollouts without a gradient by record, named after the metric that shows it.
+        split: The bounds of the shares of groups that are all right and all wrong, and the rewards of a wrong and of a
+            right answer; None is not known.
+        is_least: Whether the share is the least that it can be: only records of whole batches without spread count.
+    """
     if len(share) < MIN_RECORDS:
         return None
     right, wrong, ends = split
@@ -502,12 +512,14 @@ def _intervals(run: Run, series: Series) -> Floats:
 
 
 def _is_tokens(name: str) -> bool:
+    """Say whether a metric counts the tokens so far, or those of each record."""
     if name.endswith(PER_RECORD):
         return canonical(name.removesuffix(PER_RECORD)) == Quantity.TOKENS_SEEN
     return name == Quantity.TOKENS_SEEN
 
 
 def _tokens(run: Run, share: Series) -> Floats | None:
+    """Return the tokens that each record stands for, shape (n,)."""
     logged = next((run[name].finite for name in run.series if _is_tokens(name)), None)
     if logged is not None and len(logged) >= 2:
         total = counted_up(logged.value)
@@ -526,6 +538,7 @@ def _tokens(run: Run, share: Series) -> Floats | None:
 
 
 def _seconds(run: Run, share: Series) -> Floats | None:
+    """Return the seconds that each record stands for, shape (n,)."""
     pace = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
     if pace is not None and len(pace.finite) >= 2 and run.step_name == "step":
         series = pace.finite

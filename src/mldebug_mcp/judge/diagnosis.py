@@ -338,6 +338,7 @@ def _checkpoint_to_keep(run: Run) -> CheckpointChoice | None:
 
 
 def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:
+    """Return what the siblings of the run changed and why, where they changed anything."""
     of_siblings = evidence_from_siblings(run)
     if not of_siblings:
         return []
@@ -463,6 +464,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
 
 
 def _present_finding(findings: Sequence[Finding], symptom: str) -> Finding | None:
+    """Return the finding of a symptom that is present, None where it is absent or unknown."""
     present = (finding for finding in findings if finding.state is State.PRESENT)
     return next((finding for finding in present if finding.symptom == symptom), None)
 
@@ -597,7 +599,10 @@ def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEv
 
 
 def _evidence_from_no_result(run: Run) -> list[CauseEvidence]:
-    """Return what it says that no loss, score or reward is among what was logged."""
+    """Return what it says that no loss, score or reward is among what was logged.
+
+    It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
+    """
     if not names_nothing(run):
         return []
     reason = "no loss, score or reward was found"

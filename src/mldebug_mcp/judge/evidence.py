@@ -291,7 +291,8 @@ SETTLED: Mapping[str, tuple[str, ...]] = {
 
 
 FIRST_CAUSE_BITS = 6.0
-"""Bits for the first cause of a row of errors.jsonl. Chosen, 64 to one: a message mostly is what its row says."""
+"""Bits for the first cause that a row of errors.jsonl names. Chosen by hand, sixty-four to one: a message usually is
+what its row says."""
 BITS_LESS_PER_PLACE = 1.5
 """Bits fewer for each further cause of the row. Chosen by hand."""
 KNOWN_MESSAGE_BITS = 7.0
@@ -401,7 +402,8 @@ def _row(rows: Sequence[KnownError]) -> KnownError | None:
 
 
 UNUSUAL_BITS = 2.0
-"""Bits for a cause of an unusual setting, and one more by factor of two. By hand: good recipes are unusual, too."""
+"""Bits for a cause that an unusual setting suggests, four to one, and one more for each factor of two beyond. By hand:
+recipes that work are unusual, too."""
 MOST_BITS = 4.0
 """Bits for such a cause at most, sixteen to one. By hand."""
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_beta1", "adam_beta2")

@@ -486,7 +486,11 @@ def _notes(
 
 
 def _matches(first: _Judged) -> list[ErrorMatch]:
-    """Return the entries that fit, the first of them with what the message says itself."""
+    """Return the entries that fit, the first of them with what the message says itself.
+
+    An entry of one message keeps its own words, behind those of the message. One of a kind of messages says less than
+    the message, whose words take the place of its own.
+    """
     rows, stated = list(first.known[:MAX_MATCHES]), _statement_of(first.failure)
     if stated is None or not rows or rows[0].role is not Role.ERROR:
         return [_match(row) for row in rows]
@@ -538,6 +542,7 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
 
 
 def _memory_printed(head: str) -> ErrorExplanation | None:
+    """Return what to do with a text that prints memory numbers and no error; None where it prints none."""
     from mldebug_mcp.memory.snapshot import printed_numbers
 
     devices = printed_numbers(head)

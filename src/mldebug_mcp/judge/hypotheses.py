@@ -298,6 +298,7 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
 
 
 def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:
+    """Return the checks of the group's hypotheses, each with those of them that it is about."""
     steps: dict[str, tuple[NextStep, set[str]]] = {}
     for cause, hypothesis in group.items():
         for step in hypothesis.next_steps:

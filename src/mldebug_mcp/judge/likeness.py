@@ -243,7 +243,10 @@ def traits_of(run: Run, settings: Sequence[SettingFact], quantities: Sequence[Qu
 
 
 def _trains(series: Series) -> bool:
-    """Say whether a series tells how training goes, rather than how fast it is or what memory it takes."""
+    """Say whether a series tells how training goes, rather than how fast it is or what memory it takes.
+
+    These have their own questions, and are logged next to any fault.
+    """
     role = series.role
     if role is None:
         return True
@@ -277,6 +280,7 @@ def _of_quantity(series: Series, quantity: QuantityFact) -> Iterator[tuple[str, 
 
 
 def _of_curve(curve: CurveFact) -> Iterator[tuple[str, str]]:
+    """Yield what a curve does, and the same in the numbers of this log."""
     last = figure(curve.last)
     yield f"is {_level(curve.last)}", f"ends at {last}"
     if curve.records < 2:

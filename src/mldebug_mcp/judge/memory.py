@@ -530,6 +530,7 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
 
 
 def _sum(amounts: Iterable[int | None]) -> int:
+    """Return the sum of what is known; 0 where nothing is."""
     return sum(amount for amount in amounts if amount is not None)
 
 

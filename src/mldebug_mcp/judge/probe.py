@@ -425,6 +425,7 @@ def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypoth
 def _with_more_time(
     raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
 ) -> Call | None:
+    """Return the same call with more time, if time was all that was missing."""
     limit = min(LONGER_TIME_LIMIT_RATIO * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
@@ -504,6 +505,7 @@ def _rate(measured: Measured) -> float | None:
 
 
 def _curve(losses: list[float]) -> list[CurvePoint]:
+    """Return the losses, thinned evenly, with the first and the last."""
     count = len(losses)
     chosen = (
         range(count)
@@ -539,7 +541,10 @@ ROW_OF_MEMORISED_IS_RIGHT = 0.5
 
 
 def _resisting(measured: Measured, *, memorised: bool) -> list[ResistingRow]:
-    """Return the rows whose labels are not right at the end, and why where that is known."""
+    """Return the rows whose labels are not right at the end, and why where that is known.
+
+    Of a batch that is memorised as a whole these are the rows whose labels contradict others or are mostly wrong.
+    """
     if measured.outcome is None or measured.reference is None:
         return []
     contradicting = set(measured.reference.contradicting_rows)

@@ -275,6 +275,7 @@ class _Kinds:
 
 
 def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
+    """Return the logs that are read of a path, each with the run that it is of."""
     require(path)
     if not is_folder(path):
         return [(path, read_log_file(path, run)[0])]

@@ -174,6 +174,7 @@ def _withheld(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _cause_ids() -> re.Pattern[str]:
+    """Return the pattern of the ids of all causes, the longest first."""
     return re.compile(rf"\b({'|'.join(sorted(catalogue().causes, key=len, reverse=True))})\b")
 
 
@@ -347,6 +348,7 @@ def _check_causes(reply: Reply) -> None:
 
 
 def _cited(reply: Reply, facts: Sequence[Fact]) -> dict[int, Fact]:
+    """Return the facts that the grounds cite, by their number in the prompt, as they come."""
     numbers = dict.fromkeys(int(number) for number in _CITED.findall(reply.grounds))
     return {number: facts[number - 1] for number in numbers if 0 < number <= len(facts)}
 
@@ -684,6 +686,7 @@ def _script_finding(file: str, fault: NamedFault) -> ScriptFinding:
 
 
 def _sentence(text: str) -> str:
+    """Return a sentence without its full stop, on one line: no line of an answer is a reader's alone."""
     return shorten(text, MAX_SENTENCE_CHARACTERS).rstrip(".")
 
 

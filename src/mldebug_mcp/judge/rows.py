@@ -134,6 +134,7 @@ def _ids(recording: Recording, steps: Sequence[int]) -> list[RowId]:
 
 
 def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
+    """Draw the rows of a step again, as the sampler drew them."""
     plan, first = settled.plan, settled.first_step
     number = step - first + 1
     if number < 1:

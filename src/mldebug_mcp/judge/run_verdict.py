@@ -149,6 +149,7 @@ def verdict_of(
 
 
 def _first_check(leader: Hypothesis, steps: Sequence[NextStep], learner: str) -> str:
+    """Return the first check, with the cause that it is about where that is not the leading one."""
     if not steps:
         return ""
     action, cause = whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS), steps[0].id.partition(".")[0]

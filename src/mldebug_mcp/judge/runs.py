@@ -433,6 +433,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
 
 
 def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str) -> str:
+    """Return which metric to draw: the result, unless the strongest finding for a fault rests on others alone."""
     strongest = next((finding for name in leader.symptoms[:1] for finding in present if finding.symptom == name), None)
     if leader.cause in NO_FAULTS or strongest is None:
         return metric

@@ -125,6 +125,7 @@ def _judged(scripts: Sequence[Roles], notes: list[str]) -> tuple[list[ScriptFind
 
 
 def _not_judged(scripts: Sequence[Roles]) -> str:
+    """Return why no training loop was judged; nothing where one was."""
     if any(roles.trains_by_hand for roles in scripts):
         return ""
     trainer = any(roles.trains_elsewhere for roles in scripts)
@@ -133,6 +134,7 @@ def _not_judged(scripts: Sequence[Roles]) -> str:
 
 
 def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
+    """Return the scripts that train, by hand or by a trainer; all of them where none does."""
     return [roles for roles in scripts if roles.trains_by_hand or roles.trains_elsewhere] or list(scripts)
 
 
@@ -246,7 +248,10 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
 
 
 def _next_call(findings: Sequence[ScriptFinding]) -> Call | None:
-    """Return the call that tells more of the surest finding; without one, what checks what no script shows."""
+    """Return the call that tells more of the surest finding; without one, what checks what no script shows.
+
+    None where that finding is of no cause of the catalogue: its own fix is all that is known.
+    """
     first = min(findings, key=lambda finding: SUREST_FIRST.index(finding.certainty), default=None)
     if first is None:
         query = {"query": "sanity checks before training"}

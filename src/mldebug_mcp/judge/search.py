@@ -302,6 +302,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
 
 
 def _nearest(name: str, ids: Collection[str]) -> list[str]:
+    """Return the ids that are spelled nearly so, then those that mean what the name says, the best of each kind."""
     known = catalogue()
     entries = [id_ for id_ in ids if id_ not in known.quotes and id_ not in known.sources]
     near = nearest(name, entries, alike=MIN_ID_SIMILARITY)

@@ -269,6 +269,7 @@ def _not_finite_events(run: Run, names: Iterable[str]) -> list[EventFact]:
 
 
 def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Finding]) -> list[EventFact]:
+    """Return the events with the findings that begin there, and an event for each beginning without one."""
     near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
     found: list[EventFact] = list(facts)
     for finding in present:
@@ -630,6 +631,7 @@ def _moved(curve: CurveFact) -> float:
 
 
 def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> QuantityFact:
+    """Return the line of one quantity, in training and in evaluation."""
     first = next(iter(courses))
     role = run[first].role
     result = role is not None and role.is_whole and (role.quantity.is_result or role.quantity in _OF_UPDATES)
@@ -726,7 +728,10 @@ def _numbers(course: Course) -> str:
 
 
 def _gap(run: Run, name: str) -> str:
-    """Return evaluation less training, where both are logged: at first, where least and at the end."""
+    """Return evaluation less training, where both are logged: at first, where least and at the end.
+
+    The training value is that of the last record, or the median of the records since the evaluation before.
+    """
     role = run[name].role
     if f"eval_{name}" not in run or role is None or not (role.quantity.is_result or role.quantity in LOSSES):
         return ""

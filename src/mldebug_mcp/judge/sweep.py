@@ -196,6 +196,7 @@ def _tells_any(answer: Answered, varied: Collection[str]) -> bool:
 
 
 def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
+    """Return the result that most runs have, and the runs that have it; "" where none has one."""
     finite = [answer for answer in answers if answer.row.last is not None and math.isfinite(answer.row.last)]
     results = Counter(answer.row.metric for answer in finite if answer.row.metric)
     metric = results.most_common(1)[0][0] if results else ""
@@ -203,7 +204,10 @@ def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
 
 
 def _long_enough(answers: Sequence[Answered]) -> list[Answered]:
-    """Return the runs that made enough steps of the longest run, or were fed enough of its rows."""
+    """Return the runs that made enough steps of the longest run, or were fed enough of its rows.
+
+    Runs of equal epochs make fewer steps where their batch is larger.
+    """
     steps = [float(answer.row.step or 0) for answer in answers]
     batches = [effective_batch(Settings.of(answer.settings)) for answer in answers]
     counted_in_steps = all(answer.row.step_name == "step" for answer in answers)
@@ -322,6 +326,7 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
 
 
 def _chance_of_as_many(found: int, marked: int, drawn: int, total: int) -> float:
+    """Return how often at least so many of those drawn are marked, by chance."""
     ways = sum(
         math.comb(marked, number) * math.comb(total - marked, drawn - number) for number in range(found, drawn + 1)
     )

@@ -241,6 +241,7 @@ def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
 
 
 def _progress_facts(run: Run) -> dict[str, Any]:
+    """Return how far a run has come, as news tell it."""
     return {"step": run.last_step, "step_name": run.step_name}
 
 

@@ -301,6 +301,7 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
 
 
 def _lacks(symptom: Symptom, run: Run) -> str | None:
+    """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
     groups = not_logged_by(symptom, run)
     lacking = [next((metric for metric in group if metric in LOGGABLE), group[0]) for group in groups]
     name = symptom.id

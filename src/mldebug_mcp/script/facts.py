@@ -172,7 +172,10 @@ def role_alone(several: Sequence[Facts]) -> Facts:
 
 
 def _carried_by(node: ast.BinOp, left: Facts, right: Facts) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
-    """Return the role, that of the halves, and the line, of what an operation makes of two values."""
+    """Return the role, that of the halves, and the line, of what an operation makes of two values.
+
+    A product with something else still is of the same rows. What is taken off a value without a role may be anything.
+    """
     same = (left.role, left.halves) == (right.role, right.halves)
     turned = any(isinstance(side, ast.UnaryOp) for side in (node.left, node.right))
     scales = isinstance(node.op, ast.Mult | ast.Div) or (
@@ -266,6 +269,7 @@ def _listed(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
 
 
 def _of_pairs(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
+    """Return the facts of scores of all pairs; None for others."""
     if isinstance(node.op, ast.MatMult):
         pairs = re.search(r"\.mT$|transpose\((?:-1, -2|-2, -1|2, 3|3, 2|1, 2|2, 1)\)$", ast.unparse(node.right))
         return Facts("scores", line=node.lineno) if pairs else without_role(_joined(left, right))
@@ -425,6 +429,7 @@ def rows_cut(node: ast.Subscript) -> str:
 
 
 def _is_over_rows(others: list[ast.expr], node: ast.Call) -> bool:
+    """Say whether a statistic is taken over the first axis, or over all of them."""
     axes = [keyword.value for keyword in node.keywords if keyword.arg in ("axis", "dim")] or others[:1]
     first = axes[0].elts[0] if axes and isinstance(axes[0], ast.Tuple | ast.List) and axes[0].elts else None
     return not axes or constant_of(first or axes[0]) in (0, None)
@@ -500,6 +505,7 @@ def _place_of(node: ast.Call) -> str:
 
 
 def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | None:
+    """Return the facts of a mask, or of what is filled under one; None for another function."""
     first = given[0] if given else NOTHING
     if name in ("eq", "ne") and len(others) == 1:
         return equals(first, others[0], is_equal=name == "eq")

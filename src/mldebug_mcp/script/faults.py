@@ -89,7 +89,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question, and patterns of the calls, and of the names assigned or read, that answer it."""
+    """A question, and what the lines that answer it call, assign or read.
+
+    Args:
+        text: The question.
+        calls: A pattern of the last part of the names of calls.
+        names: A pattern of names that are assigned or read, in full.
+    """
 
     text: str
     calls: str = ""

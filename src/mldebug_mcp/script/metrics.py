@@ -65,6 +65,7 @@ def agreed(sides: Iterable[Better]) -> Better:
 
 
 def _stored_under(roles: Roles, keys: set[str]) -> Iterator[tuple[ast.expr, str]]:
+    """Yield what a script stores or logs under keys, each with the function that does."""
     for function, node in with_functions(roles.script.tree):
         match node:
             case ast.Dict():

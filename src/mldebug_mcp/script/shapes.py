@@ -166,6 +166,7 @@ def _reduced(shape: Shape, axis: object, *, keeps: bool) -> Shape:
 
 
 def _moved(name: str, value: Value, shape: Shape, args: Sequence[Value], axis: object) -> Shape:
+    """Return the shape after what gives a tensor another one."""
     if name in SIZED:
         sizes = args[0].values if len(args) == 1 and isinstance(args[0], Items) else tuple(args)
         ends_in_one = len(sizes) == 2 and sizes[1] == Constant(1)

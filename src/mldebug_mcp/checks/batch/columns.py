@@ -136,7 +136,8 @@ MAX_SMALL_INPUT = 100
 LEAST_VALUES = 16
 """Finite values that an input must have. Chosen: fewer give no mean and deviation."""
 LEAST_LARGEST = 0.01
-"""Least that the largest absolute value may be. Chosen: rows of length one have more up to 10,000 features."""
+"""Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
+features."""
 MIN_PEAK_OF_BYTES = 32
 """Greatest number of an image that was left as bytes. Chosen: darker images of bytes are rare."""
 MAX_PEAK_SCALED = 8
@@ -287,7 +288,8 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
 
 
 MIN_TIMES_SPREAD = 2.5
-"""Times that deviations of the kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and more."""
+"""Times by which deviations of the two kinds differ. Chosen: bytes, constants of processors and VAE factors give 3 and
+more."""
 MIN_TIMES_OF_SOUNDS = 100
 """The same for sounds, which are loud or soft. Chosen: numbers of 16 bits are 32,768 times as large as floats."""
 SOUNDS = ("audio", "waveform", "waveforms", "input_values")
@@ -611,7 +613,10 @@ MIN_KINDS_OF_TARGET = 20
 
 
 def _rescaled_targets(batch: Batch) -> list[str]:
-    """Return the one place of each input that is the target but for shift and scale, as a scaler leaves it."""
+    """Return the one place of each input that is the target but for shift and scale, as a scaler leaves it.
+
+    Not where an input has several such places: a ramp does, and holds no target.
+    """
     inputs, targets = _inputs_and_targets(batch)
     found = []
     for target, values in targets.items():

@@ -348,7 +348,10 @@ def _labelled_outside_completion(side: Sequences) -> Bools:
 
 
 def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
-    """Return the pairs in which most of what both sides begin with is trained on, from its first or second token."""
+    """Return the pairs in which most of what both sides begin with is trained on, from its first or second token.
+
+    What is masked first and then trained on is a prompt, and completions that begin alike.
+    """
     rows = []
     for pair in pairs(chosen, rejected):
         if chosen.labels is None or pair.shared < 2 or pair.same:

@@ -31,6 +31,7 @@ MOST_WITHOUT = 0.05
 
 
 def _name(batch: Batch, number: int) -> str:
+    """Return an id with its text, where a tokenizer knows it."""
     text = batch.texts.pieces([number])[0] if batch.texts is not None else ""
     return f"id {number} ({quoted(text)})" if text else f"id {number}"
 
@@ -416,6 +417,7 @@ def _misread(corpus: CorpusCounts) -> str:
 
 
 def _is_half_zero(counts: CorpusCounts | ShardCounts) -> bool:
+    """Return whether every second token is 0, and the others are not."""
     if counts.pairs < MIN_PAIRS:
         return False
     shares = sorted(zeros / counts.pairs for zeros in counts.zeros)

@@ -324,7 +324,10 @@ UNREADABLE_BYTES = "\N{REPLACEMENT CHARACTER}"
 
 
 def _text(batch: Batch, row: RowRoles) -> str:
-    """Return the text of a row without bytes that make no character, as where a row was cut."""
+    """Return the text of a row without bytes that make no character, as where a row was cut.
+
+    The tokens are read together where one alone is a part of a character.
+    """
     if UNREADABLE_BYTES not in row.text or batch.tokenizer is None:
         return row.text
     return batch.tokenizer.text(content(row.side, row.index).tolist()).replace(UNREADABLE_BYTES, "")

@@ -290,7 +290,8 @@ EDGE_TOKENS = 2
 MIN_STRETCH = 3 * EDGE_TOKENS
 """Tokens of a stretch that is compared. Chosen: a third of it is away from its ends."""
 MAX_SHARE_LOST = 0.08
-"""Share of tokens that are lost. Chosen: no own id is lost but where texts that were tokenized apart meet."""
+"""Share of further tokens that do not come back. Chosen: of a tokenizer's own ids none is lost, but where texts that
+were tokenized apart meet."""
 MAX_SHARE_LOST_OF_LONG = 0.02
 """The same where the tokens are as long as those of the vocabulary are on average. Chosen: either alone may have
 another reason; the own texts of nine tokenizers show neither."""
@@ -359,7 +360,15 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
 
 
 class _Comparison(NamedTuple):
-    """Tokens that are tokenized again: how many come back, once and twice, what no bytes make, and their length."""
+    """What becomes of tokens whose text is tokenized again.
+
+    Args:
+        tokens: How many there are.
+        kept: How many come back.
+        repeated: Of as many, how many come back from the text of the first attempt.
+        unreadable: Characters of their text that no bytes make.
+        length: Characters of their text, without spaces.
+    """
 
     tokens: int
     kept: int

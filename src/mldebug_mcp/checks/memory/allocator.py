@@ -228,7 +228,10 @@ def _ends_in_pieces(device: DeviceMemory) -> bool:
 
 
 def _never_used(device: DeviceMemory) -> int:
-    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history."""
+    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history.
+
+    Between two steps much is free in pieces that the next step fills again.
+    """
     if device.history is None:
         return device.reserved
     later = device.history.replay.allocated[device.history.events // 2 :]

@@ -467,7 +467,10 @@ def _left_by_steps(device: DeviceMemory) -> Evidence | None:
 
 
 def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
-    """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart."""
+    """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart.
+
+    Of the passes that are made where those are that leave something: the training around them frees its own.
+    """
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
     if not all(grower.stack.recorded for grower in graph):
@@ -536,7 +539,11 @@ def _fullest(history: History, made: Ints) -> tuple[int, Ints]:
 
 
 def _most_stay(history: History, made: Ints, moment: int) -> bool:
-    """Tell whether most of what was made lately is still held."""
+    """Tell whether most of what was made lately is still held.
+
+    Lately: since half of what is held was made, which lies in the last passes where a graph holds it, however many
+    outputs were kept before.
+    """
     start, end = history.allocations.start[made], history.allocations.end[made]
     is_live = (start <= moment) & (end > moment)
     lately = (start >= np.median(start[is_live])) & (start <= moment)

@@ -364,6 +364,7 @@ def minority_missed(run: Run) -> Evidence | None:
 
 
 def _by_class(scores: list[Series], what: str) -> Evidence | None:
+    """Judge by the recall, or another score, of each class."""
     last = {score.name: last_share(score) for score in scores}
     missed = [name for name, value in last.items() if value < MAX_MISSED_CLASS_SCORE]
     never = [score.name for score in scores if float(as_shares(score.value).max()) <= MAX_NEVER_FOUND_SCORE]

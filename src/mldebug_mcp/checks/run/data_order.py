@@ -75,7 +75,10 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
 
 
 def _pattern(values: Floats) -> tuple[int, float, float] | None:
-    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down."""
+    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down.
+
+    It is the length in records, the autocorrelation there, and how far the pattern goes up and down.
+    """
     rest = _without_trend(np.log(values) if positive(values) else values)
     spread = mad(rest)
     if spread == 0:
@@ -233,6 +236,7 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
 
 
 def _levels(passes: list[Floats], parts: int) -> Floats:
+    """Return the median of each part of each pass, shape (passes, parts)."""
     lengths, part = np.array(list(map(len, passes)))[:, np.newaxis], np.arange(parts)
     begins = np.cumsum(lengths)[:, np.newaxis] - lengths
     edges = begins + part * (lengths // parts) + np.minimum(part, lengths % parts)  # as numpy.array_split cuts

@@ -711,7 +711,10 @@ def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
 
 
 def _falls_beside_loss(run: Run) -> Evidence | None:
-    """Return what is seen of scores of evaluation that most fall for good while the training loss falls on."""
+    """Return what is seen of scores of evaluation that most fall for good while the training loss falls on.
+
+    So it is judged where neither a loss of evaluation nor the same score of training is logged, as in recommenders.
+    """
     shares = [series for series in evaluation_scores(run) if series.role and series.role.quantity not in ERROR_RATES]
     logged = {series.name: series.finite for series in (*ranking_metrics(run), *shares)}
     scores = [series for series in logged.values() if len(series) >= LEAST_TO_FALL]
@@ -743,6 +746,7 @@ def _lost_since_best(value: Floats) -> list[tuple[int, float]]:
 
 
 def _best_and_lost(value: Floats) -> tuple[int, float, float]:
+    """Return where a score was best, how good it was there, and what it has lost since."""
     smooth = median_of_three(value)
     best = int(np.argmax(smooth[1:-1])) + 1
     return best, float(smooth[best]), float(smooth[best]) - median(value[-3:])
@@ -1551,7 +1555,10 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
 
 
 def _flicker(series: Series) -> tuple[float, float]:
-    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
+    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters.
+
+    What falls by powers of ten has its trend in the logarithm.
+    """
     values = series.value[len(series) // 4 :]
     level = median(np.abs(values))
     if float(np.abs(values).max()) <= 1:

@@ -200,7 +200,10 @@ def loss_rises(run: Run) -> Evidence | None:
 
 
 def _refuse_planned(run: Run, onset: float) -> None:
-    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise."""
+    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise.
+
+    So it does where evaluation says that the model gets better meanwhile.
+    """
     if (plan := planned_rise(run, onset, float(run["loss"].finite.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
@@ -261,7 +264,8 @@ MAX_SLOW_PROGRESS = 0.4
 MIN_LATER_FALL_SHARE = 0.35
 """Share of progress in the later half. Chosen: an exponential or power law has a quarter, a straight line a half."""
 LATER_SHARE_PER_PROGRESS = 0.3
-"""How much more of it that is, by progress above `MAX_CLEARLY_SLOW_PROGRESS`. Chosen: much progress is hardly slow."""
+"""How much more of the fall comes in the later half for each part of progress beyond `MAX_CLEARLY_SLOW_PROGRESS`.
+Chosen: much progress is hardly slow."""
 MAX_CLEARLY_SLOW_PROGRESS = 0.1
 """Progress from which on more is asked of the later half. Chosen: much progress is hardly slow."""
 LEAST_STEPS = 100
@@ -681,7 +685,10 @@ def _evaluation_falls(run: Run) -> bool:
 
 
 def _chance(run: Run, best: float) -> float | None:
-    """Return ln(classes), by default of two, if the lowest level lies near it."""
+    """Return ln(classes), by default of two, if the lowest level lies near it.
+
+    Of more classes the number has to be known: every loss lies near the logarithm of some whole number.
+    """
     known = uniform_loss(run)
     if known is None and (run.kind in LANGUAGE_MODELS or _begins_late(run)):
         return None

@@ -132,7 +132,14 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
 
 @dataclass(frozen=True, slots=True)
 class _Farthest:
-    """A record, the median of the six around it, its distance in multiples of the largest elsewhere, and in sigmas."""
+    """The record of a curve that is farthest above the median of the six around it, but for the first three and last.
+
+    Args:
+        at: Its index.
+        level: The median of the six around it.
+        times: Its distance in multiples of the largest one elsewhere.
+        sigmas: Its distance in standard deviations of the distances of all records.
+    """
 
     at: int
     level: float
@@ -183,7 +190,10 @@ def level_around(curve: Floats, first: int, last: int) -> Floats:
 
 
 def _middle(curve: Floats) -> Floats:
-    """Return the median of the six around each record but the outer three, shape (n - 6,)."""
+    """Return the median of the six around each record but the outer three, shape (n - 6,).
+
+    Six by six they are not sorted: each three in a row are once, and of the threes on both sides the middle is taken.
+    """
     lower, upper = np.minimum(curve[:-2], curve[1:-1]), np.maximum(curve[:-2], curve[1:-1])
     high, other = np.maximum(upper, curve[2:]), np.minimum(upper, curve[2:])
     threes = np.minimum(lower, other), np.maximum(lower, other), high
@@ -201,7 +211,8 @@ JUMPS_SIGMAS = 8.0
 SKEWED_SIGMAS = 5.0
 """... and this far on the logarithm. Chosen: on simulated curves, as noise that multiplies reaches far up."""
 SHARE_OF_LEVEL = 0.15
-"""... and this share of the level above it. Chosen: axolotl_stability has factors of 2 to 10, large models less."""
+"""... and this share of the level above it. Chosen: axolotl_stability speaks of factors of 2 to 10; large models show
+smaller jumps."""
 SHARE_OF_PROGRESS = 0.05
 """... and this share of all the progress made. Chosen: near zero loss, a factor of ten is nothing."""
 TAIL_POWER = 8
@@ -316,7 +327,10 @@ def _overlap(spike: Spike, other: Spike) -> bool:
 
 
 def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
-    """Return the standard deviation of the noise, of the shape of the level, larger where few points tell it."""
+    """Return the standard deviation of the noise, of the shape of the level, larger where few points tell it.
+
+    `relative` is the noise of the logarithm, where there is one.
+    """
     overall = noise(values)
     spread = base.spread
     if len(values) < 2 * MIN_LONG_LOG_RECORDS:

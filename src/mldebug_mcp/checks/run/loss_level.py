@@ -167,6 +167,7 @@ def _accuracies(run: Run) -> Floats:
 
 
 def _guesses(run: Run, uniform: float) -> bool:
+    """Say whether the accuracy stays that of a guess, however rough the loss."""
     right, guess = _accuracies(run), math.exp(-uniform)
     return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
 
@@ -510,9 +511,11 @@ def from_scratch(run: Run) -> float | None:
 
 
 MIN_EARLY_LOSS_SHARE = 0.1
-"""Share of ln(vocabulary) that none comes to soon. Chosen: with a million tokens a batch prose has 3 nats, code 1.5."""
+"""Share of ln(vocabulary) that no model comes to soon. Chosen: with batches of a million tokens the best have 3 nats on
+prose by then, 1.5 on code."""
 MAX_EARLY_STEPS = 1000
-"""Steps within which none comes there. Chosen: with a million tokens a batch prose has 3 nats by then, code 1.5."""
+"""Steps within which no model comes there. Chosen: with batches of a million tokens the best have 3 nats on prose by
+then, 1.5 on code."""
 MAX_STEPS_OF_NOTHING_LEARNT = 2.0
 """Optimizer steps in which no model learns to copy what it is to predict. Chosen: that takes tens."""
 FALL_TO_NOTHING = 1000.0

@@ -259,6 +259,7 @@ def terms_outweigh(run: Run) -> Evidence | None:
 
 
 def _micro_batches(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
+    """Return the number of micro-batches that a quotient is near to, or None."""
     if accumulated is not None:
         return accumulated if abs(factor / accumulated - 1) < near_known else None
     return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < near_guessed), None)
@@ -460,6 +461,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
 
 
 def _least_first_loss(run: Run) -> tuple[float, str]:
+    """Return the least credible first loss, and what it is compared with."""
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]
         return bound, f"before training on them, {run.kind} data give a language model more than {figure(bound)}"

@@ -219,7 +219,10 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
 
 
 def _lowest_level(values: Floats) -> tuple[float, float]:
-    """Return the lowest level of finite values, and above it how far single ones go there: no more is noise."""
+    """Return the lowest level of finite values, and above it how far single ones go there: no more is noise.
+
+    Of few values the lowest is the level, and nothing above it is noise.
+    """
     if len(values) < 2 * LEVEL_WINDOW_RECORDS:
         return float(values.min()), -np.inf
     levels = row_medians(sliding_window_view(values, LEVEL_WINDOW_RECORDS))

@@ -127,6 +127,7 @@ def margin_of(run: Run) -> Series | None:
 
 
 def _common_values(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
+    """Return the steps at which both metrics were logged, and their values there; None where there are none."""
     if not all(name in run for name in names):
         return None
     found = at_common_steps(run[names[0]].finite, run[names[1]].finite)
@@ -148,9 +149,11 @@ LEAST_BELOW = 4
 LEAST_STEPS = 20
 """Steps that those records cover. Chosen: fewer are the beginning."""
 MAX_CHANCE_ACCURACY = 0.58
-"""An accuracy that is at most chance. Chosen: a third of the way to the 0.7 that remote_gpu_trainer calls healthy."""
+"""An accuracy that is at most chance. Chosen: a third of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
 MIN_LEARNT_ACCURACY = 0.65
-"""An accuracy that has learnt. Chosen: two thirds of the way to the 0.7 that remote_gpu_trainer calls healthy."""
+"""An accuracy that has learnt. Chosen: two thirds of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
 ACCURACY_STANDARD_ERRORS = 2.0
 """Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
@@ -172,6 +175,7 @@ LEAST_ZEROS = 5
 
 
 def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
+    """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
     name = names[0] if names[0] in run else names[1]
     logged = name in run and (name == names[0] or scores_pairs(run))
     found = known(run[name] if logged else margin_of(run) if names == MARGINS else None, f"not logged: {names[0]}")

@@ -283,6 +283,7 @@ def policy_stands_still(run: Run) -> Evidence | None:
 
 
 def _moves(run: Run) -> str | None:
+    """Return what shows that the policy moves, or None."""
     for name in SHOWN_BY:
         series = averaged(run, finite_of(run, name))
         if len(series) >= STILL_RECORDS and (change := trend(series)):
@@ -903,7 +904,10 @@ def _rises_at_once(value: NDArray[np.float64]) -> bool:
 
 
 def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
-    """Return what is seen of an agent that was never better than at first, is level only later, or swings."""
+    """Return what is seen of an agent that was never better than at first, is level only later, or swings.
+
+    Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
+    """
     value = rewards.value
     if _rises_at_once(value):
         return None
@@ -1106,7 +1110,8 @@ def reward_spread(run: Run) -> Answers:
 MIN_SCORES = 6
 """Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
 MIN_PAIRED_SCORES = 18
-"""Finite values of a score that is logged with the reward. Chosen: two medians of three that share none."""
+"""Finite values that a score which is logged with the reward must have. Chosen: two medians of three that share none;
+of six blocks."""
 MAX_RESTING_CHANGE_SHARE = 0.1
 """Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
 rises before the first success, and goes on to it."""
@@ -1158,7 +1163,10 @@ def eval_reward_falls(run: Run) -> Evidence | None:
 
 
 def _earned_without_success(run: Run) -> Evidence | None:
-    """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
+    """Say that the reward has risen to where it rests, and the rate of success is zero to the end.
+
+    Not this where random actions end at once: the agent then settles on what it met by then.
+    """
     never, rise = never_succeeds(run, MIN_PAIRED_SCORES), kept_rise(run)
     if not never or rise is None or chance_ends(run) is not None:
         return None

@@ -223,7 +223,8 @@ STEP_TIME_FEW = 8
 FEW_FACTOR = 1.5
 """Times any record before that each of them then takes. Chosen: by hand."""
 MIN_CLIMB_CORRELATION = 0.6
-"""Rank correlation of a few times with their order. Chosen: a step up in the middle has 0.75, eight by chance 0.6."""
+"""Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
+any order have 0.6 once in 20."""
 MIN_SHARE_OF_EXTRA_TIME = 0.6
 """Share of the time beyond the usual. Chosen: more than a half, with noise."""
 MIN_LASTING_SLOWDOWN_RATIO = 2.0
@@ -624,7 +625,10 @@ def memory_grows(run: Run) -> Evidence | None:
 
 
 def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
-    """Return a growth that is too large and too even to be anything else, however few records show it."""
+    """Return a growth that is too large and too even to be anything else, however few records show it.
+
+    Of policies few say nothing, as they fill a buffer in memory up to its capacity.
+    """
     growth = growth_of(series)
     if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
@@ -744,7 +748,8 @@ MIN_RANK_SIGMAS = 3.0
 SLOWER_IN = 0.8
 """Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
 SLOWEST_IN = 0.5
-"""Share of records in which it is the slowest. Chosen: single slow steps move a median where all ranks are slow."""
+"""Share of the records in which it is the slowest of all. Chosen: a median moves with single slow steps where all ranks
+become slow at once."""
 BEYOND_OTHER_RANKS = 1e6
 """Times the largest value of the other ranks. Chosen: no rows of one data set differ by that."""
 LOST_ALONE = "lost_alone"
@@ -839,7 +844,10 @@ def _runs_off(run: Run, metric: str, ranks: Mapping[int, Series], since: Mapping
 
 
 def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    """Return the rank whose losses end far above those of all others, with which they began."""
+    """Return the rank whose losses end far above those of all others, with which they began.
+
+    Of a log that begins in mid-run it is not known how they began.
+    """
     losses = {rank: series.finite for rank, series in ranks.items()}
     if not _is_result(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None

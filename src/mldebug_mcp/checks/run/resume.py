@@ -240,6 +240,7 @@ def _rate(old: dict[str, Series], new: dict[str, Series]) -> float | None:
 
 
 def _ends_epoch(old: dict[str, Series], new: dict[str, Series]) -> bool:
+    """Say whether an epoch ends at a join; a record that ends an epoch belongs to it."""
     before, after = (side["epoch"].finite.value if "epoch" in side else np.empty(0) for side in (old, new))
     return bool(len(before) and len(after) and np.ceil(round(after[0], 6)) > np.ceil(round(before[-1], 6)))
 
@@ -334,10 +335,12 @@ def _steepest(values: Floats, place: int, width: int) -> int:
 
 
 def _medians(values: Floats, width: int) -> Floats:
+    """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
     return row_medians(np.lib.stride_tricks.sliding_window_view(values, width))
 
 
 def _lowest(values: Floats, width: int) -> Floats:
+    """Return the smallest value of each stretch of `width` values, shape (n - width + 1,)."""
     return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 

@@ -229,7 +229,15 @@ MIN_UNLIKE_LOSS_DEVIATION = 0.3
 
 
 class LossRatio(NamedTuple):
-    """A logged loss over another one: the median, the median distance from that and from 1, the first of the looks."""
+    """A logged loss over another one, look by look.
+
+    Args:
+        factor: The median.
+        off: The median distance from that factor, as a share of it.
+        from_one: The median distance from 1.
+        looks: How many there are.
+        first: The step of the first.
+    """
 
     factor: float
     off: float

@@ -63,6 +63,7 @@ MAX_SMALL_BATCH_ROWS = 4.0
 
 
 def _required_setting(run: Run, name: str, what: str) -> float:
+    """Return a setting; raise CannotTell where it is not given."""
     return known(run.setting(name), f"{what} is not in the configuration")
 
 
@@ -586,7 +587,10 @@ def _padding_counts(run: Run) -> Evidence | None:
 
 
 def _all_tokens_count(run: Run) -> Evidence | None:
-    """Return that each record trains on all tokens but the first of each row; None where the log does not show that."""
+    """Return that each record trains on all tokens but the first of each row; None where the log does not show that.
+
+    The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
+    """
     counted_tokens = run.with_role(Quantity.LOSS_TOKENS, phase="train")
     batch_tokens = [*run.with_role(Quantity.BATCH_TOKENS, phase="train"), *_called(run, _TOKENS)]
     trained, every = (next((series.finite for series in of), None) for of in (counted_tokens, batch_tokens))

@@ -120,6 +120,7 @@ _OVER_CLASSES = frozenset({"micro", "macro", "weighted", "mean", "samples"})
 
 
 def _frozen_how(run: Run, frozen: Series, moved: Floats) -> str:
+    """Return the fact that a column is frozen, by what it is and what training does meanwhile."""
     if _halves(run, frozen):
         return "frozen_while_loss_halves"
     is_evaluation = frozen.role is not None and frozen.role.is_evaluation and frozen.quantity in LOSSES
@@ -567,7 +568,8 @@ MIN_GROWTH_RATIO = 3.0
 SUM_GROWS = 1.5
 """The same of a norm that hardly scatters. Chosen: such a norm of fresh rows shrinks, or grows by less."""
 NEIGHBOURS_ALIKE = 0.05
-"""Share of its level by which a norm differs from the one before. Chosen: sums have 0 to 0.05, growing norms 0.1."""
+"""Share of its level by which a norm differs from the record before. Chosen: sums of gradients have 0 to 0.05, and
+healthy norms that grow as much 0.1 and more."""
 LEFT_OF_SCATTER = 0.5
 """Share of the scatter of the loss that such a sum keeps at most. Chosen: a norm of fresh rows scatters as much."""
 ROWS_DIFFER = 0.02
@@ -1310,7 +1312,10 @@ def _rows_named(column: Series) -> Series | None:
 
 
 def _ended_there(series: Series, at: int) -> bool:
-    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there."""
+    """Say whether the file before a place is as long as others, or the last of a pass: then a pass ends there.
+
+    Rows that do not count on are none of files in turn.
+    """
     if _OF_FILES.isdisjoint(pieces_of(series.name)) or median(np.diff(series.value[:at])) != 1:
         return False
     lasts, turns = np.diff(series.step[: at + 1]), list(pairwise(series.value.tolist()))
@@ -1318,7 +1323,10 @@ def _ended_there(series: Series, at: int) -> bool:
 
 
 def _came_before(values: Floats, at: int, *, counts: bool) -> int | None:
-    """Return where the values from a place on came before, the last time; None where none did."""
+    """Return where the values from a place on came before, the last time; None where none did.
+
+    What only counts begins anew with a process, unless it `counts` rows of the data.
+    """
     window = values[at : at + ROWS_IN_A_ROW]
     is_short = len(set(window.tolist())) < ROWS_IN_A_ROW or at < ROWS_IN_A_ROW
     if is_short or (abs(monotone(window)) == 1 and not counts):
@@ -2074,7 +2082,11 @@ def stages_explain_jumps(run: Run, loss: Series) -> Facts:
 
 
 def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
-    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else."""
+    """Yield that the loss jumps at each step of a column, whatever its name, and rises nowhere else.
+
+    Not this where evaluation gets worse, where the column only counts, or where the loss grows as much as a column
+    that goes up: it is a sum then.
+    """
     rises, evaluation = np.diff(loss.value, prepend=loss.value[0]), logged(run, "eval_loss", LEAST_PAIRS)
     gets_worse = evaluation is not None and (
         median(evaluation.value[-LEAST_PAIRS:]) > JUMPS_AT_STAGE * evaluation.value.min()
@@ -2110,6 +2122,7 @@ def _jumps_at_each_step(run: Run, loss: Series) -> Facts:
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
+    """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     settings = [parts for setting in run.settings.values() if _PLANNED & (parts := set(pieces_of(setting.key)))]
     for column in called(run, least=MIN_RECORDS_FOR_LEVEL):
         words = set(pieces_of(column.name)) - PHASES.keys()
@@ -2126,7 +2139,10 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
 
 
 def _configured_stages(run: Run, loss: Series, rises: Floats) -> tuple[str, list[int]]:
-    """Return what a setting of stages does, and at which records of the loss they begin."""
+    """Return what a setting of stages does, and at which records of the loss they begin; no record where there is none.
+
+    A stage until a step begins behind it: of the two records around it the one that rises more is taken.
+    """
     name, begins = "", set[int]()
     for setting in run.settings.values():
         parts = pieces_of(setting.key)

@@ -901,7 +901,10 @@ def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
 
 
 def _same_rows(one: Series, other: Series) -> bool:
-    """Say whether two scores are of the same rows, and of as many of a ranking, by their names."""
+    """Say whether two scores are of the same rows, and of as many of a ranking, by their names.
+
+    A score of a ranking without its number may be of all ranks, next to a hit rate among the first alone.
+    """
     is_counted = one.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
     sides = [(each.role.phase, each.role.part) for each in (one, other) if each.role]
     return is_counted and sides[0] == sides[1]
@@ -1068,7 +1071,10 @@ def _named_pairs(run: Run) -> Iterator[tuple[Series, Series]]:
 
 
 def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
-    """Yield losses with the score that is called by the same set alone, where no such score moves in the end."""
+    """Yield losses with the score that is called by the same set alone, where no such score moves in the end.
+
+    A score that moves may be of a ranking, and one that has fallen an error.
+    """
     scores = [score for score in set_scores(run) if len(score) >= MIN_RECORDS_FOR_LEVEL]
     if len(scores) < 2 or any(np.ptp(tail(score)) or score.value[-1] < score.value[0] for score in scores):
         return
@@ -1294,6 +1300,7 @@ def training_rows_evaluated(run: Run) -> Facts:
 
 
 def _is_of_training_rows(series: Series) -> bool:
+    """Say whether an evaluation is of rows that training sees, by its name."""
     role = series.role
     is_part = role is not None and role.is_evaluation and _OF_TRAINING.search(role.part) is not None
     return is_part or _TRAINING_ROWS.search(named(series)) is not None
@@ -1355,7 +1362,10 @@ def evaluated_twice(run: Run) -> Facts:
 
 
 def _evaluated_in_turn(run: Run) -> Facts:
-    """Yield the values that several evaluations of the last weights give, where they differ."""
+    """Yield the values that several evaluations of the last weights give, where they differ.
+
+    Not this where an evaluation draws samples.
+    """
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
     turns = by_key(
         ((_TURN.sub("", series.name), series.step[0]), series.value[0])

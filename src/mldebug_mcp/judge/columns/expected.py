@@ -350,6 +350,7 @@ def _is_of(series: Series, words: str, row: Expectation) -> bool:
 
 
 def _as_asked(series: Series, words: str, bound: Bound) -> Floats | None:
+    """Return the values, shares of one where these are asked; None where they are no shares."""
     values = series.value
     if not bound.is_share:
         return values

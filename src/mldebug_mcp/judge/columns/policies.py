@@ -153,7 +153,8 @@ def groups_alike(run: Run) -> Facts:
 
 
 HALF_THE_SPREAD = 0.5
-"""Share of the spread in groups that is a small gain. Fitted: a policy paid for length or a proxy gains 0.7."""
+"""Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
+for a proxy gains 0.7 and more."""
 _DIFFERENT = frozenset({"uniq", "unique", "distinct", "nunique", "different"})
 """Words for how many of the answers differ from all others."""
 MOST_ALIKE = 0.5
@@ -538,6 +539,7 @@ AS_OFTEN_WRONG = 1.25
 
 
 def _of_pairs(shares: Sequence[Series]) -> list[Series]:
+    """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
     rewards = [series for series in shares if series.quantity is Quantity.REWARD_ACCURACY]
     return rewards or [series for series in shares if not _is_written(series)]
 
@@ -636,6 +638,7 @@ def _of_sets(run: Run, *quantities: Quantity) -> list[Series]:
 
 
 def _set_of(series: Series) -> list[str]:
+    """Return the words of the set that a score is of, by the name of the score."""
     return [] if series.role is None else [*series.role.part.split(), *pieces_of(series.role.namespace)]
 
 

@@ -105,6 +105,7 @@ def _sets(lines: Sequence[str]) -> Iterator[_Set]:
 
 @lru_cache(maxsize=1024)
 def _stretches(line: str) -> tuple[str, ...]:
+    """Return the parts of a line that name one set each: it parts in front of the word for another."""
     parts = []
     for column in _SEPARATOR.split(line):
         starts, last = [0], ""

@@ -243,7 +243,10 @@ MANY_DIGITS = 50.0
 
 
 def _subtracted_by_arithmetic(run: Run, total: Series) -> Facts:
-    """Yield that the total is one column less a share of another, record by record to the last digit."""
+    """Yield that the total is one column less a share of another, record by record to the last digit.
+
+    The names of these need not be known; the part is never below zero, and is none that is to be made larger.
+    """
     if len(total) < LEAST_SUM_RECORDS or total.value[-1] >= total.value[0]:
         return
     columns = [
@@ -535,7 +538,10 @@ def _lost_for_good(run: Run) -> tuple[Series, int] | None:
 
 
 def _lost_as_usual(run: Run, least: int) -> tuple[Series, int, Floats] | None:
-    """Return such a loss, and the gradient norms before, where the last of both are no larger than usual."""
+    """Return such a loss, and the gradient norms before, where the last loss and norm before are no larger than usual.
+
+    What runs away is large first.
+    """
     loss, first = _lost_for_good(run) or (None, 0)
     if loss is None or first < max(least, 1) or loss.value[first - 1] > median(loss.value[:first]):
         return None
@@ -970,7 +976,10 @@ def _shows_moves(still: Series) -> bool:
 
 
 def _is_new(run: Run, still: Series, other: Series) -> bool:
-    """Say whether settings load no weights, so that no part is frozen on purpose, and its last digit is fine enough."""
+    """Say whether settings load no weights, so that a part is not frozen on purpose, and its last digit is fine enough.
+
+    Another part moves by many times that digit, each in shares of its norm.
+    """
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
     is_loaded = (
         loading_setting(run) is not None
@@ -996,7 +1005,10 @@ def _head_and_part(series: Series) -> tuple[str, str]:
 
 
 def _weight_norms(run: Run) -> list[Series]:
-    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`."""
+    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`, `encoder`.
+
+    Such a bare name counts where a gradient of the same part is logged, or others next to it name parts.
+    """
     norms = columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL)
     unread = [series.finite for series in run.series.values() if series.role is None]
     unread = [series for series in unread if len(series) >= LEAST_STILL * SLOWER_PART and series.value.min() >= 0]
@@ -1040,6 +1052,7 @@ def _is_norm_of_part(series: Series) -> bool:
 
 
 def _is_last(series: Series) -> bool:
+    """Say whether a norm or a change is of the last layer: no norm of a block that has an output of its own."""
     words = _words_of(series)
     return bool(words & LAST_LAYERS) and not words & (PARTS_OF_A_MODEL - LAST_LAYERS - _OF_WEIGHT)
 
@@ -1066,7 +1079,10 @@ def _gradient_of(run: Run, part: Series) -> Series | None:
 
 
 def _may_be_kept(run: Run, still: Series, moving: Sequence[Series]) -> bool:
-    """Say whether a part may be frozen on purpose for all that is known: no setting is, and such parts come trained."""
+    """Say whether a part may be frozen on purpose for all that is known: no setting is, and such parts come trained.
+
+    So may all that is below the last layer.
+    """
     return not run.settings and (not _words_of(still).isdisjoint(_KEPT | _TRAINED) or all(map(_is_last, moving)))
 
 

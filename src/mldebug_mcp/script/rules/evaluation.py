@@ -75,7 +75,10 @@ def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
 
 
 def _augments_in_forward(roles: Roles) -> Iterator[Fault]:
-    """Yield random changes of pictures within a model, whatever its mode."""
+    """Yield random changes of pictures within a model, whatever its mode.
+
+    Not where they are made twice: two views of a picture are what a model of them is for, in training alone.
+    """
     models = {module.name for module in roles.modules if ".training" not in ast.unparse(module)}
     made = {
         (assignment.function.partition(".")[0], assignment.target): name
@@ -388,6 +391,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
 
 
 def _size_of_batches(roles: Roles, made: Assignment) -> int:
+    """Return the size of the batches of a loader; 0 where it is not written out."""
     call = roles.call_of(made.value)
     given = None if call is None else call.argument("batch_size", 1)
     size = None if given is None else roles.number_of(given)
@@ -823,7 +827,10 @@ def moments_not_loaded(roles: Roles) -> Iterator[Fault]:
 
 
 def _line_of_models_alone(roles: Roles) -> int:
-    """Return the line where a function that trains loads its model, in a branch that a default leaves out."""
+    """Return the line where a function that trains loads its model, in a branch that a default leaves out.
+
+    0 where anything else is loaded, or where the branch gives the optimizer or its schedule to a function.
+    """
     loads = roles.script.named("load_state_dict")
     steps = [step for step in roles.steps if any(step.function == load.function for load in loads)]
     moved = {call.owner for call in (*steps, *roles.schedule_steps)}

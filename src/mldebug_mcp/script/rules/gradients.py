@@ -262,7 +262,10 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
 
 
 def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
-    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it."""
+    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
+
+    What is detached as it is was meant to be shown, or balances another part. So it is not judged.
+    """
     factors = operands(term, ast.Mult)
     cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
     if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
@@ -659,6 +662,7 @@ class Gradients:
         return joined([owner, *(self.of(arg, function, depth) for arg in given)]) if node.attr[-1:] != "_" else ""
 
     def _is_of_frozen_model(self, node: ast.expr, function: str) -> bool:
+        """Say whether a value is the output of a model that is not trained, by its name or that of the model."""
         made = self._roles.assignments_by_name.get((function, dotted(node)), [])
         return any(FROZEN_MODEL.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
 
@@ -831,7 +835,10 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
 
 
 def _asked_for_at(attach: Event, make: Event) -> int:
-    """Return the line of a layer, or of the call of the model's own method that makes it."""
+    """Return the line of a layer, or of the call of the model's own method that makes it.
+
+    The model cannot know when it is given to an optimizer, unless its own methods make that.
+    """
     owners = {owner.definition.name for owner in attach.objects if owner.definition is not None}
     inside = attach.function.partition(".")[0]
     is_own = inside in owners and inside != make.function.partition(".")[0] and bool(attach.through)
@@ -1090,6 +1097,7 @@ def _set_to(value: ast.expr, tests: Sequence[tuple[ast.expr, bool]], name: str, 
 
 
 def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
+    """Return whether a test of a name holds for a parameter of the head, or of the rest."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = _is_true(node.operand, name, is_head=is_head)
         return None if inner is None else not inner
@@ -1103,6 +1111,7 @@ def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
 
 
 def _turns_all_off(loop: ast.For) -> bool:
+    """Say whether a loop turns the gradients of all parameters off, whatever their names."""
     return any(
         isinstance(node, ast.Assign)
         and dotted(node.targets[0]).endswith(".requires_grad")
@@ -1354,6 +1363,7 @@ def _may_share(model: Object, other: Object) -> bool:
 
 
 def _is_made_in_file(model: Object) -> bool:
+    """Say whether a model is made in the file, so that another one is another for certain."""
     return bool(model.made_by) or (model.parent is not None and _is_made_in_file(model.parent))
 
 

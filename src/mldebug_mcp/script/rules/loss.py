@@ -141,7 +141,10 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
 
 
 def _ready_made(roles: Roles, given: ast.expr) -> str:
-    """Return the model of a library of classifiers whose raw outputs a value is; empty for another value."""
+    """Return the model of a library of classifiers whose raw outputs a value is; empty for another value.
+
+    It may have got another last layer, which alone is a linear one.
+    """
     if re.search("log_?softmax", roles.source, re.IGNORECASE):
         return ""
     models = {model for event in roles.trace.of("forward") if event.node is given for model in event.objects}
@@ -635,6 +638,7 @@ def _shape_of_part(node: ast.Subscript | ast.Attribute) -> str:
 
 
 def _shape_after(method: str, node: ast.Call) -> str:
+    """Return the shape of a matrix of n rows after a method that says it."""
     keywords = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
     places = [constant_of(arg) for arg in node.args]
     axis = keywords.get("dim", places[0] if places else None)
@@ -659,6 +663,7 @@ def _is_column_by_size(call: Call) -> bool:
 
 
 def _brings_into_columns(roles: Roles) -> bool:
+    """Say whether the file brings anything into the shape (n, 1)."""
     made = any(map(_is_column_by_size, roles.script.named(*MADE_BY_SIZE)))
     reshaped = any(_shape_after(call.method, call.node) == "column" for call in roles.script.named(*RESHAPES))
     return made or reshaped or bool(TALL.search(roles.source))
@@ -790,6 +795,7 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
 
 
 def _weighs_rows(node: ast.expr) -> bool:
+    """Say whether a factor has a value for each row, by its name."""
     names = last_names(node)
     reduced = any(last_part(name) in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
@@ -1028,7 +1034,10 @@ def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
-    """Return what fills labels with a row one place early: from its second item on, or to its end."""
+    """Return what fills labels with a row one place early: from its second item on, or to its end where inputs are not.
+
+    The inputs are filled with all of the row, or with all but its last item.
+    """
     filled: dict[str, list[tuple[ast.Assign, str, str, str]]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -1143,7 +1152,10 @@ def _is_masked(roles: Roles, call: Call) -> bool:
 
 
 def _padded_targets(roles: Roles, call: Call) -> str:
-    """Return the call that pads targets; empty where inputs alone are padded."""
+    """Return the call that pads targets; empty where inputs alone are padded.
+
+    Targets are padded where they are cut from the padded inputs, or where two or more things are padded.
+    """
     pads = [pad for pad in roles.script.calls if PADS.search(pad.name) and "mask" not in ast.unparse(pad.node)]
     pads = [
         pad for pad in pads if not pad.name.endswith(("full", "full_like")) or "pad" in ast.unparse(pad.node).lower()
@@ -1376,6 +1388,7 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
 
 
 def _is_mask_token(value: ast.expr) -> bool:
+    """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
     names = last_names(value)
     return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
 
@@ -1638,7 +1651,10 @@ def _mixed(roles: Roles) -> _Names:
 
 
 def _integrated(roles: Roles) -> _Scheduler | None:
-    """Return that samples are made by steps `x = x + model(x, t) * dt`, which take the output for a velocity."""
+    """Return that samples are made by steps `x = x + model(x, t) * dt`, which take the output for a velocity.
+
+    Only where the path of training is a straight one, whose velocity is the difference of its ends.
+    """
     for made in roles.script.assignments:
         value = made.value
         added = value if made.adds else None

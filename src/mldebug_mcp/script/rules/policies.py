@@ -159,7 +159,10 @@ def _is_backwards(roles: Roles, made: Assignment) -> bool:
 
 
 def _rollouts_cross_episodes(roles: Roles) -> bool:
-    """Say whether a rollout goes on after an episode ends: it resets inside of its loop, or has many environments."""
+    """Say whether a rollout goes on after an episode ends: it resets inside of its loop, or has many environments.
+
+    A rollout that ends with its episode has no reward after it.
+    """
     vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
     tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if _names_an_end(node.test)]
     until = any(isinstance(node, ast.While) for node in tests)
@@ -507,7 +510,13 @@ def _actor_steps(roles: Roles, loss: Assignment, value: ast.Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Repeats:
-    """What several completions for each prompt are repeated by, and whether they stand together or in turn."""
+    """How a script lays out several completions for each prompt.
+
+    Args:
+        counts: What it repeats by, as text and as the last parts of names.
+        together: Whether the completions of a prompt stand next to each other.
+        in_turn: Whether all prompts stand there once, then all of them again.
+    """
 
     counts: frozenset[str]
     together: bool
@@ -720,6 +729,7 @@ def _factors(node: ast.expr) -> frozenset[str]:
 
 
 def _is_value(node: ast.expr) -> bool:
+    """Say whether an expression is the value of a critic, by its name."""
     text = [node.func] if isinstance(node, ast.Call) else [node]
     text += node.args if isinstance(node, ast.Call) else []
     named = [dotted(part).split(".") for part in text]

@@ -104,6 +104,7 @@ def same_rows_read(roles: Roles) -> Iterator[Fault]:
 
 
 def _reads_rows_of(loader: Object, other: Object) -> bool:
+    """Say whether two loaders read the same rows, or one of them all rows and the other a part of them."""
     if not all(isinstance(dataset_of(part), Object) for part in (loader, other)):
         return False  # parts of a list are not kept apart
     own, others = wrapped(dataset_of(loader)), wrapped(dataset_of(other))
@@ -229,6 +230,7 @@ def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
 
 
 def _asked_for(roles: Roles, function: ast.FunctionDef, parameter: str) -> set[str]:
+    """Return the names of splits, as they are written, that a function is given for a parameter."""
     names = parameters_of(function)
     place = names.index(parameter) if parameter in names else None
     given = {call.constant(parameter, place) for call in roles.script.named(function.name)}
@@ -312,6 +314,7 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
 
 
 def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows that a call of a library draws from, and the draw; None for another call."""
     name, given = last_name(node), {keyword.arg for keyword in node.keywords}
     if name == "sample" and owner is not None and given & {"frac", "n"}:
         return owner, node
@@ -737,7 +740,10 @@ def _arguments(definition: ast.FunctionDef, call: Call) -> dict[str, ast.expr]:
 
 
 def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, arguments: dict[str, ast.expr]) -> bool:
-    """Say whether a step hangs on a parameter that a call gives as None, False, or another text."""
+    """Say whether a step hangs on a parameter that a call gives as None, False, or another text than that of training.
+
+    A parameter whose value is not known may switch it off as well.
+    """
     skipped = [
         node.test
         for node in walk(definition, ast.If)
@@ -1153,7 +1159,10 @@ def _train_and_evaluate(parts: list[str]) -> bool:
 
 
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
-    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given."""
+    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given.
+
+    Only statements that always run count: where a test decides, the statistics of training may be given.
+    """
     begins = method_of(dataset, "__init__")
     if begins is None or method_of(dataset, "__getitem__") is None:
         return None
@@ -1210,6 +1219,7 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
 
 
 def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
+    """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
     if not (is_operation(node, ast.Div) and isinstance(node.left, ast.BinOp)):
         return False
     if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:

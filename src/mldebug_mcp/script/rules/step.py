@@ -82,6 +82,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_of_its_round(roles: Roles, step: Call) -> bool:
+    """Say whether an optimizer is made in the round of its one step, as is the model of a test."""
     made = roles.optimizers.get(step.owner)
     return made is not None and made.function == step.function and made.loops == step.loops
 
@@ -145,7 +146,10 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_training(roles: Roles, step: Call) -> bool:
-    """Say whether a step is to train: a model or loss is called, no function that is given may compute gradients."""
+    """Say whether a step is to train: a model or loss is called, no function that is given may compute gradients.
+
+    A loop over optimizers steps each of them once.
+    """
     if any("optim" in roles.script.loops.get(line, "") for line in step.loops[-1:]):
         return False
     given = [call for call in roles.unit(step) if call.name == call.method and call.method not in roles.definitions]
@@ -224,6 +228,7 @@ def _is_scaled(backward: ast.AST) -> bool:
 
 
 def _is_autocast(roles: Roles, guard: str) -> bool:
+    """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
     helper = roles.definitions.get(last_part(guard))
     returned = values_returned(helper)
@@ -432,7 +437,10 @@ def _flushes(roles: Roles, test: ast.AST) -> bool:
 
 
 def _restarts(roles: Roles, every: str, run: Run) -> bool:
-    """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left."""
+    """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left.
+
+    A loop that is left early may stop at the last full window.
+    """
     names = names_in(ast.parse(every, mode="eval"))
     loops = roles.loops_at(run.loops[-1:])
     if any(isinstance(node, ast.Break) for loop in loops for node in ast.walk(loop)):
@@ -612,6 +620,7 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 
 def _optimizer_of(step: Event) -> Object | None:
+    """Return the optimizer that makes a step, where it is known with all its models."""
     steppers = step.objects if step.action == "step" and len(step.objects) == 1 else ()
     return next((each for each in steppers if each.kind == "optimizer" and each.holds and each.holds_all), None)
 
@@ -855,6 +864,7 @@ def _first_change(roles: Roles, made: Assignment) -> int:
 
 
 def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
+    """Return the value of an argument of a schedule, by its name or as the second; of a list its first."""
     call = made.value
     if not isinstance(call, ast.Call):
         return None
@@ -1012,6 +1022,7 @@ def _counted(schedule: Object, what: Literal["epochs", "steps", ""]) -> Facts | 
 
 
 def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "pass", ""]:
+    """Return whether a schedule moves on with each step of its optimizer, or once for all those of a pass."""
     moved = [part for value in schedule.given[:1] for part in objects_in(value)]
     steps = [step for step in roles.trace.of("step") if step.entry == event.entry and step.loops]
     steps = [step for step in steps if not moved or not step.objects.isdisjoint(moved)]
@@ -1086,6 +1097,7 @@ def _certainty(roles: Roles, step: Call) -> Certainty:
 
 
 def _one_row_a_batch(roles: Roles) -> bool:
+    """Say whether a loader is given no size, so that a batch may be one row."""
     loaders = roles.script.named("DataLoader")
     return not loaders or any(
         len(call.node.args) < 2 and not (call.is_spread or {"batch_size", "batch_sampler"} & {*call.keywords})

@@ -364,6 +364,7 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
 
 
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
+    """Yield the modules of Lightning that stand in the file, each with its training step."""
     for module in walk(roles.script.tree, ast.ClassDef):
         step = method_of(module, STEP)
         if step is not None and "LightningModule" in map(last_name, module.bases):
@@ -1027,7 +1028,10 @@ def counter_passes_by(roles: Roles) -> Iterator[Fault]:
 
 
 def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
-    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each."""
+    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each.
+
+    One of another function or class has the name alone in common.
+    """
     made = roles.script.made(counter)
     own = counter.startswith("self.")
     owners = {assignment.function.rpartition(".")[0] if own else assignment.function for assignment in made}

@@ -1472,6 +1472,7 @@ class Follower:
         return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
     def _turned(self, node: ast.UnaryOp) -> Value:
+        """Return what `-x`, `+x` or `~x` is."""
         operand = self.value(node.operand)
         turned = isinstance(node.op, ast.USub)
         if isinstance(operand, Constant):
@@ -1737,6 +1738,7 @@ class Follower:
         return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
 
     def _is_instance(self, value: Value, kinds: Value) -> bool | None:
+        """Return whether a value is of a class, or of any of several, None where that is not known."""
         if isinstance(kinds, Items):
             answers = {self._is_instance(value, kind) for kind in kinds.values}
             return True if True in answers else None if None in answers else False
@@ -1824,7 +1826,10 @@ class Follower:
         return False
 
     def _register(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        """Follow what decorators of this file do with a definition, such as to list it under a name."""
+        """Follow what decorators of this file do with a definition, such as to list it under a name.
+
+        The name keeps what is defined, as a decorator that wraps it calls it.
+        """
         for decorator in reversed(node.decorator_list):
             called = self.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
             if isinstance(called, Function):
@@ -1901,6 +1906,7 @@ class Follower:
         self.body(node.orelse)
 
     def _rounds(self, through: Value) -> Sequence[Value]:
+        """Return what a loop goes through, one value a round."""
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
         return [self.element(through)] * LOOP_ROUNDS
@@ -2098,11 +2104,13 @@ def reduction_of(settings: dict[str, Value]) -> Reduced:
 
 
 def _length_of(value: Value, node: ast.Call) -> Facts:
+    """Return what a length counts: of a loader it is batches."""
     loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
     return Facts("batches" if loads else "length", line=node.lineno)
 
 
 def _shape_of_result(last: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Return the shape of what a function of PyTorch or NumPy gives."""
     if last in MADE_BY_SIZE:
         return shape_by_size(last, args, keywords)
     if last in COUNTS_ON:
@@ -2251,6 +2259,7 @@ def _is_near_one(value: Value) -> bool:
 
 
 def _is_of_weights(value: Value) -> bool:
+    """Say whether a value is computed of weights alone, as a penalty of their size is."""
     return all(model.made_by.endswith("nn.Parameter") for model in models_through(value))
 
 
