@@ -679,29 +679,20 @@ def test_numbers_of_a_line_of_settings_are_of_their_own_words(tmp_path: Path) ->
     assert (run.setting("n_steps"), run.setting("num_generations")) == (40, None)
 
 
-def test_a_set_behind_the_epoch_is_that_of_the_line(tmp_path: Path) -> None:
-    run = read(
-        tmp_path,
-        "".join(
-            f"Epoch {at} Train, loss = {0.9 - at / 10:.4f}\nEpoch {at} Valid, loss = {0.8 - at / 10:.4f}\n"
-            for at in range(4)
-        ),
-    )
-    assert points(run, "loss") == {at: round(0.9 - at / 10, 4) for at in range(4)}
-    assert points(run, "eval_loss") == {at: round(0.8 - at / 10, 4) for at in range(4)}
-
-
-def test_two_numbers_whose_sets_stand_behind_them_are_of_these_sets(tmp_path: Path) -> None:
-    run = read(
-        tmp_path,
-        "".join(
-            f"  {at} |{'#' * at:<12}| dice 0.3{at:02} (liver 0.2{at:02} kidney 0.4{at:02})  "
-            f"ce {0.7 - at / 20:.4f}/{0.6 - at / 20:.4f} tr/va  patience 0/8\n"
-            for at in range(12)
-        ),
-    )
-    assert points(run, "loss") == {at: round(0.7 - at / 20, 4) for at in range(12)}
-    assert points(run, "eval_loss") == {at: round(0.6 - at / 20, 4) for at in range(12)}
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch {at} Train, loss = {train:.4f}\nEpoch {at} Valid, loss = {held_out:.4f}\n",
+        "  {at} |######      | dice 0.3{at:02} (liver 0.2{at:02} kidney 0.4{at:02})  "
+        "ce {train:.4f}/{held_out:.4f} tr/va  patience 0/8\n",
+    ],
+)
+def test_sets_behind_an_epoch_or_behind_two_numbers_are_those_of_the_losses(tmp_path: Path, line: str) -> None:
+    losses = {at: (round(0.7 - at / 20, 4), round(0.6 - at / 20, 4)) for at in range(12)}
+    text = (line.format(at=at, train=train, held_out=held_out) for at, (train, held_out) in losses.items())
+    run = read(tmp_path, "".join(text))
+    assert points(run, "loss") == {at: train for at, (train, _) in losses.items()}
+    assert points(run, "eval_loss") == {at: held_out for at, (_, held_out) in losses.items()}
 
 
 def test_two_numbers_in_front_are_an_epoch_and_a_batch_where_the_second_begins_anew(tmp_path: Path) -> None:

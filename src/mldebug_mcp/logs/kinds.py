@@ -165,7 +165,7 @@ def _trains_an_agent(settings: Settings, *signs: str) -> bool:
 def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
     if any(name in settings for name in _OF_AGENTS_ALONE):
-        return "rl" if _trains_an_agent(settings) else "ppo"
+        return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
     if any(name in metrics for name in ("mean_token_accuracy", "eval_mean_token_accuracy")) or any(
         name in settings for name in _OF_ADAPTERS
     ):

@@ -541,10 +541,10 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
         for name, value in figures.items()
         if name not in run.series
     }
+    said = [(name, number, clean(line.strip())) for name, number, line in lines if line.strip()]
     words = [
-        TextLine(run.first_step, number, shorten(clean(f"{name}: {line.strip()}"), MAX_TEXT_LINE))
-        for name, number, line in lines
-        if line.strip()
+        TextLine(run.first_step, number, shorten(f"{clean(name)}: {text}", MAX_TEXT_LINE))
+        for name, number, text in said
     ]
     names = ", ".join(shorten(name, MAX_LOG_NAME) for name in read if name not in others)
     note = f"{names}: {counted(len(added), 'figure')} at the end of the run, and {counted(len(words), 'line')} of words"
@@ -552,7 +552,7 @@ def _with_remarks(run: Run, files: Sequence[Path]) -> Run:
         run,
         settings=Settings.merged(run.settings, settings_printed_in([line for _, _, line in lines])),
         text_lines=(*run.text_lines, *words[: max(0, MAX_TEXT_LINES - len(run.text_lines))]),
-        margins=(*(line.text.partition(": ")[2] for line in words[:MAX_TEXT_LINES]), *run.margins),
+        margins=(*(shorten(text, MAX_TEXT_LINE) for _, _, text in said[:MAX_TEXT_LINES]), *run.margins),
     ).with_series(added, note)
 
 

@@ -826,15 +826,17 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
 def _runs_off(run: Run, metric: str, ranks: Mapping[int, Series], since: Mapping[int, Floats]) -> Evidence | None:
     """Return the one rank whose last finite value is beyond all measure where the others' are not, if all are lost."""
     lost = min((float(steps[0]) for steps in since.values() if len(steps)), default=None)
-    last = {rank: series.finite.between(-np.inf, lost).value[-1:] for rank, series in ranks.items()} if lost else {}
-    if lost is None or not all(map(len, since.values())) or not all(map(len, last.values())):
+    if lost is None or not all(map(len, since.values())):
         return None
-    size = {rank: abs(float(value[0])) for rank, value in last.items()}
+    before = {rank: series.finite.between(-np.inf, lost) for rank, series in ranks.items()}
+    if not all(map(len, before.values())):
+        return None
+    size = {rank: abs(float(series.value[-1])) for rank, series in before.items()}
     rank = max(size, key=lambda number: size[number])
     others = max(value for number, value in size.items() if number != rank)
     if size[rank] <= BEYOND_OTHER_RANKS * max(others, 1.0):
         return None
-    step = float(ranks[rank].finite.between(-np.inf, lost).step[-1])
+    step = float(before[rank].step[-1])
     return Evidence(
         f"{metric} of rank {rank} is {figure(size[rank])} at {run.place(step)}, that of the other "
         f"{len(ranks) - 1} ranks at most {figure(others)}; all are lost from {run.place(lost)} on",

@@ -1007,14 +1007,16 @@ LEAST_MEASURES_OF_SETS = 2
 
 def sets_by_their_kin(columns: Columns) -> str | None:
     """A word is a set of evaluation that has each measure which training and evaluation have: `later auc`."""
-    measures: dict[tuple[str, str], set[str]] = {}
+    of_phases: dict[str, set[str]] = {"train": set(), "eval": set()}
+    of_others: dict[tuple[str, str], set[str]] = {}
     for found in filter(None, map(_WORD_AND_MEASURE.fullmatch, columns)):
-        measures.setdefault((found["word"], found["between"]), set()).add(found["measure"])
-    of_phases = {phase_in(word): its for (word, _), its in measures.items() if phase_in(word)}
-    shared = set.intersection(*of_phases.values()) if {"train", "eval"} <= of_phases.keys() else set()
+        word, between, measure = found.groups()
+        phase = phase_in(word)
+        (of_phases[phase] if phase else of_others.setdefault((word, between), set())).add(measure)
+    shared = of_phases["train"] & of_phases["eval"]
     if len(shared) < LEAST_MEASURES_OF_SETS:
         return None
-    sets = [key for key, its in measures.items() if not phase_in(key[0]) and its >= shared and key[0] not in _NO_SET]
+    sets = [key for key, measures in of_others.items() if measures >= shared and key[0] not in _NO_SET]
     for word, between in sets:
         for measure in shared:
             rename(columns, f"{word}{between}{measure}", f"eval_{word}/{measure}")

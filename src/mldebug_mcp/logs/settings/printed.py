@@ -795,9 +795,10 @@ def _in_words(lines: Sequence[str], at: int) -> dict[str, object]:
         found["learning_rate"] = float(optimizer["rate"])
     found |= {_TERSE_KEYS[key]: value for key, value in reversed(pairs) if key in _TERSE_KEYS}
     for count in _TERSE_COUNT.finditer(line):
-        is_epochs, warms = count["unit"].lower() == "epochs", count["warms"] or count["warm"]
-        planned = ("warmup_epochs", "warmup_steps") if warms else ("epochs", "max_steps")
-        found.setdefault(planned[not is_epochs], int(count["number"]))
+        planned, warms = (
+            ("epochs", "warmup_epochs") if count["unit"].lower() == "epochs" else ("max_steps", "warmup_steps")
+        )
+        found.setdefault(warms if count["warms"] or count["warm"] else planned, int(count["number"]))
     measures = any(is_telling(key) or canonical(key) in COUNTERS for key, _ in pairs)
     return {} if measures or len(found) < MIN_ON_A_LINE else found
 
