@@ -132,8 +132,11 @@ def test_a_loss_that_is_lost_before_it_is_scaled_is_no_sure_overflow() -> None:
     assert causes["fp16_overflow"] < 0.9
 
 
-def test_gradients_that_overflow_while_the_loss_is_finite_are_an_overflow() -> None:
-    diagnosis = _falling(lambda step: 2.5 - step / 100)
+@pytest.mark.parametrize("loss", [lambda step: 2.5 - step / 100, lambda _: math.nan], ids=["finite", "never finite"])
+def test_gradients_that_overflow_under_a_finite_loss_or_from_the_first_step_on_are_an_overflow(
+    loss: Callable[[int], float],
+) -> None:
+    diagnosis = _falling(loss)
     assert "loss_scale_falls" in {one.symptom for one in diagnosis.findings if one.state is State.PRESENT}
     assert diagnosis.hypotheses[0].cause == "fp16_overflow"
 

@@ -437,11 +437,12 @@ def scale_falls_with_loss(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls while the loss itself is not finite.
 
     The scaler halves its scale for any value that is not finite: a loss may be lost by an overflow of the forward pass,
-    or by a logarithm of zero. Not this when: the loss is finite in some step of the fall.
+    or by a logarithm of zero. Not this when: the loss is finite in some step of the fall; it was never finite, as where
+    half precision is too narrow for the model from its first step on.
     """
     fall = _fall_of_scale(run)
     lost = first_lost(training_losses(run)) if fall and fall.steps and "loss_scale" in run else None
-    if fall is None or lost is None or fall.steps is None or lost.step > fall.steps[0]:
+    if fall is None or lost is None or fall.steps is None or not lost.series.step[0] < lost.step <= fall.steps[0]:
         return None
     within = (lost.series.step >= fall.steps[0]) & (lost.series.step <= fall.steps[1])
     if not within.any() or not lost.bad[within].all():
@@ -452,9 +453,9 @@ def scale_falls_with_loss(run: Run) -> Evidence | None:
 def loss_scale_falls(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls by many halvings, or below 1.
 
-    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two; the
-    loss is lost as well; a recorder saw values lost before the backward pass, which lower it as well. Without
-    the scale as a metric, messages of the scaler that it is down to 1 count.
+    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two; a
+    loss that was finite is lost as well; a recorder saw values lost before the backward pass, which lower it as well.
+    Without the scale as a metric, messages of the scaler that it is down to 1 count.
     """
     fall = _fall_of_scale(run)
     before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
